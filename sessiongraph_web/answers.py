@@ -1,0 +1,307 @@
+"""What an operation answers: the shapes that pages, JSON twins, command line and tools all render."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from sessiongraph_web.models import Instant, Kind, LogState, Surface
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all answers: encoded field by field by `presentation.encode`."""
+
+
+class Relative(Answer, frozen=True, kw_only=True):
+    """A session named by another one. An id is given only where the caller may see it."""
+
+    id: str | None
+    log_id: int | None = None
+    title: str | None = None
+    created_at: Instant | None = None
+    link: Literal["parent", "fork", "subagent"] = "parent"
+
+
+class SessionSummary(Answer, frozen=True, kw_only=True):
+    """One session as lists show it. Counts leave out what was inherited from a parent."""
+
+    log_id: int
+    id: str
+    title: str
+    cwd: str | None
+    created_at: Instant | None
+    last_at: Instant | None
+    version: int
+    parent_session: str | None = None  # only if that parent is visible to the caller
+    parent_elsewhere: bool = False  # a parent exists outside the view, or was never found
+    origin: str | None = None
+    agent_preset: str | None = None
+    delegation_depth: int = 0
+    is_seeded: bool = False
+    inherited_count: int = 0
+    events: int = 0
+    turns: int = 0
+    entries: int = 0
+    tool_calls: int = 0
+    tool_errors: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    models: list[str] = msgspec.field(default_factory=list)
+    live: bool | None = None
+    damage: int = 0
+    surface_fault: str | None = None
+    open_turn: bool = False
+    duplicate: bool = False  # the owner alone is told that the id occurs twice
+
+
+class DamageNote(Answer, frozen=True, kw_only=True):
+    """A `Fault` as callers see it."""
+
+    code: str
+    message: str
+    offset: int
+    line: int | None
+    ordinal: int | None
+
+
+class EventView(Answer, frozen=True, kw_only=True):
+    """One event of a session page: normalised, classed, with its call's or result's partner."""
+
+    ordinal: int
+    seq: int | None
+    type: str
+    time: Instant | None
+    turn: int | None
+    surface: Surface
+    inherited: bool
+    synthetic: bool
+    replaced_by: int | None  # seq of the event that took its place on the surface
+    partner: int | None  # ordinal of the result of this call, or of the call of this result
+    data: dict[str, Any]
+    clipped: bool = False  # data was too large for a page; the event's own page has it whole
+
+
+class SessionPage(Answer, frozen=True, kw_only=True):
+    """One session: its head, its relatives, and one bounded page of its events."""
+
+    session: SessionSummary
+    parent: Relative | None
+    children: list[Relative]
+    damage: list[DamageNote]
+    events: list[EventView]
+    first_ordinal: int
+    next_ordinal: int | None
+    previous_ordinal: int | None
+    last_ordinal: int | None
+    masked: int = 0
+
+
+class EventPage(Answer, frozen=True, kw_only=True):
+    """One whole event with its neighbours, as written."""
+
+    session: SessionSummary
+    target: EventView
+    before: list[EventView]
+    after: list[EventView]
+    repeats: list[int]  # ordinals of other events with the same seq
+    trace: EventTrace | None
+    masked: int = 0
+
+
+class EventTrace(Answer, frozen=True, kw_only=True):
+    """The relations of one event, as seqs."""
+
+    session_id: str
+    log_id: int
+    seq: int
+    type: str
+    time: Instant | None
+    surface: Surface
+    replaced_by: int | None
+    replacement_chain: list[int]
+    replaced_event_seqs: list[int]
+    source_event_seqs: list[int]
+    derived_event_seqs: list[int]
+
+
+class Branch(Answer, frozen=True, kw_only=True):
+    """A descendant in a lineage tree. `session` is None for the marker of what lies outside the view."""
+
+    session: SessionSummary | None
+    link: Literal["fork", "subagent"] | None
+    descendants: list[Branch]
+
+
+class Lineage(Answer, frozen=True, kw_only=True):
+    """A session's ancestors (nearest first) and descendants."""
+
+    session: SessionSummary
+    ancestors: list[SessionSummary]
+    complete: bool  # False: an ancestor lies outside the view or was never found
+    descendants: list[Branch]
+
+
+class Snippet(Answer, frozen=True, kw_only=True):
+    """An excerpt as plain text with match offsets in code points: `matches` = [[start, end], …]."""
+
+    text: str
+    matches: list[tuple[int, int]]
+
+
+class Hit(Answer, frozen=True, kw_only=True):
+    """One matching entry."""
+
+    log_id: int
+    session_id: str
+    ordinal: int
+    seq: int | None
+    time: Instant | None
+    turn: int | None
+    kind: Kind
+    type: str
+    surface: Surface
+    tool: str | None
+    inherited: bool
+    clipped: bool
+    spans: int
+    snippet: Snippet
+
+
+class SessionHit(Answer, frozen=True, kw_only=True):
+    """One matching session: its best match, how many there are, and up to three more."""
+
+    session: SessionSummary
+    matches: int
+    best: Hit
+    more: list[Hit]
+
+
+class Facet(Answer, frozen=True, kw_only=True):
+    """One value of a facet and the number of sessions (or entries) that have it."""
+
+    value: str | None
+    count: int
+
+
+class SearchPage(Answer, frozen=True, kw_only=True):
+    """The answer to a search. `sessions` holds hits grouped by session, `entries` flat ones."""
+
+    query: str
+    match: Literal["terms", "phrase", "text"]
+    sort: Literal["relevance", "newest", "oldest"]
+    group: Literal["session", "none"]
+    kinds: list[Kind]  # the kinds that were searched in the end
+    widened: bool  # the default kinds held nothing, so every kind was searched
+    loose: bool  # no exact hit: these contain all the parts, not the whole
+    sessions: list[SessionHit]
+    entries: list[Hit]
+    hits: int  # exact hits (entries)
+    hits_exact: bool  # False: `hits` is a lower bound
+    session_count: int
+    ranked_exactly: bool  # False: only the newest candidates were ranked
+    kind_counts: dict[str, int]
+    facets: dict[str, list[Facet]]
+    partial: bool  # the deadline came first
+    took_ms: float
+    next_cursor: str | None
+    index: IndexNote
+
+
+class IndexNote(Answer, frozen=True, kw_only=True):
+    """How fresh the answer is."""
+
+    epoch: int
+    refreshed_at: Instant | None
+    indexing: bool
+    done: int = 0
+    total: int = 0
+
+
+class DayCount(Answer, frozen=True, kw_only=True):
+    """Sessions and entries active on one calendar day of the caller's zone (`YYYY-MM-DD`)."""
+
+    day: str
+    sessions: int
+    entries: int
+
+
+class TimelinePage(Answer, frozen=True, kw_only=True):
+    """Sessions in time order, and the days of the range."""
+
+    sessions: list[SessionSummary]
+    total: int
+    days: list[DayCount]
+    zone: str
+    sort: Literal["created", "activity"]
+    next_cursor: str | None
+    index: IndexNote
+
+
+class WorkspaceSummary(Answer, frozen=True, kw_only=True):
+    """One workspace. `database` is its Datasette name."""
+
+    cwd: str | None
+    database: str
+    sessions: int
+    entries: int
+    first_at: Instant | None
+    last_at: Instant | None
+
+
+class WorkspaceList(Answer, frozen=True, kw_only=True):
+    """Every workspace the caller may see, by last activity."""
+
+    workspaces: list[WorkspaceSummary]
+    index: IndexNote
+
+
+class LedgerEntry(Answer, frozen=True, kw_only=True):
+    """One file found under the store and what became of it (the owner's)."""
+
+    path: str
+    session_id: str | None
+    cwd: str | None
+    version: int | None
+    state: LogState
+    reason: str | None
+    size: int
+    faults: list[DamageNote]
+
+
+class RunReport(Answer, frozen=True, kw_only=True):
+    """What one index run did."""
+
+    started_at: Instant
+    seconds: float
+    discovered: int
+    indexed: int
+    extended: int
+    skipped: int
+    removed: int
+    failed: int
+    bytes_read: int
+    epoch: int
+    outcome: Literal["complete", "interrupted", "failed"] = "complete"
+    problem: str | None = None
+
+
+class Status(Answer, frozen=True, kw_only=True):
+    """The index itself. What belongs to the machine or to others is None for a scoped caller."""
+
+    index: IndexNote
+    workspaces: int
+    sessions: int
+    entries: int
+    sessions_path: str | None
+    index_path: str | None
+    index_bytes: int | None
+    schema_version: int
+    states: dict[str, int] | None
+    problems: list[LedgerEntry] | None
+    ledger_total: int | None
+    runs: list[RunReport] | None
+    search_enabled: bool
+    masking: str
+    store_problem: str | None
+    ledger: list[LedgerEntry] | None = None
