@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -53,6 +54,47 @@ class SessionSummary(Answer, frozen=True, kw_only=True):
     surface_fault: str | None = None
     open_turn: bool = False
     duplicate: bool = False  # the owner alone is told that the id occurs twice
+
+
+def session_summary(row: Mapping[str, Any], *, cwd: str | None, **beside: Any) -> SessionSummary:
+    """Build a summary from a row of a workspace's `session` table, or of the catalog's with `beside` overriding."""
+    taken = {name: row[name] for name in _COLUMNS if name not in beside}
+    for name in ("created_at", "last_at"):
+        taken[name] = instant(row[name])
+    for name in ("is_seeded", "parent_elsewhere", "open_turn"):
+        if name in taken:
+            taken[name] = bool(taken[name])
+    return SessionSummary(cwd=cwd, models=msgspec.json.decode(row["models"]), **taken, **beside)
+
+
+def instant(millis: int | None) -> Instant | None:
+    """Return the moment, or None for none."""
+    return None if millis is None else Instant(millis)
+
+
+_COLUMNS: Final = (
+    "log_id",
+    "id",
+    "title",
+    "version",
+    "parent_session",
+    "parent_elsewhere",
+    "origin",
+    "agent_preset",
+    "delegation_depth",
+    "is_seeded",
+    "inherited_count",
+    "events",
+    "turns",
+    "entries",
+    "tool_calls",
+    "tool_errors",
+    "input_tokens",
+    "output_tokens",
+    "damage",
+    "surface_fault",
+    "open_turn",
+)
 
 
 class DamageNote(Answer, frozen=True, kw_only=True):

@@ -109,6 +109,7 @@ CREATE TABLE surface_node (
     seq INTEGER NOT NULL,
     ordinal INTEGER NOT NULL,
     type TEXT NOT NULL,
+    digest TEXT,                       -- of a tool/result without its content: a rewrite may change nothing else
     PRIMARY KEY (log_id, position)
 ) WITHOUT ROWID;
 

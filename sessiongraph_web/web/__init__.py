@@ -1,0 +1,1 @@
+"""The web side: everything that knows Datasette."""
