@@ -57,7 +57,7 @@ class SessionSummary(Answer, frozen=True, kw_only=True):
 
 
 def session_summary(row: Mapping[str, Any], *, cwd: str | None, **beside: Any) -> SessionSummary:
-    """Build a summary from a row of a workspace's `session` table, or of the catalog's with `beside` overriding."""
+    """Build a summary from a `session` row of a workspace or the catalog; `beside` overrides and adds fields."""
     taken = {name: row[name] for name in _COLUMNS if name not in beside}
     for name in ("created_at", "last_at"):
         taken[name] = instant(row[name])
