@@ -1,0 +1,33 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.shared import MISSING, SHARED
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The shared corpus; the test is skipped, with the reason, where it is missing."""
+    if SHARED is None:
+        pytest.skip(MISSING)
+    return SHARED
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """An empty session store."""
+    path = tmp_path / "sessions"
+    path.mkdir()
+    return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked `shared` where the corpus is missing."""
+    if SHARED is None:
+        for item in items:
+            if item.get_closest_marker("shared"):
+                item.add_marker(pytest.mark.skip(reason=MISSING))
