@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeGuard
 
 ACTOR_KEY: Final = "sessiongraph"  # the only key of an actor that we write or trust
+_UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Caller:
     cwds: frozenset[str] = frozenset()
     log_id: int | None = None
     with_descendants: bool = False
-    name: str = ""
+    name: str = field(default="", compare=False)  # for people to read
 
     @property
     def is_owner(self) -> bool:
@@ -67,21 +69,25 @@ def sees_session(caller: Caller, cwd: str | None, log_id: int, lineage: tuple[in
     return caller.log_id == log_id or (caller.with_descendants and caller.log_id in lineage)
 
 
-def to_actor(caller: Caller) -> dict[str, Any]:
-    """Return the Datasette actor that stands for a caller; `from_actor` reads it back."""
+def is_usable(cwd: object) -> TypeGuard[str]:
+    """Say whether a cwd can name a workspace: a text that a header may hold and a database be sealed for."""
+    return isinstance(cwd, str) and cwd != "" and not _UNUSABLE.search(cwd)
+
+
+def to_grant(caller: Caller) -> dict[str, Any]:
+    """Return what a caller may see as plain data; `from_grant` reads it back."""
     grant: dict[str, Any] = {"kind": caller.kind, "cwds": sorted(caller.cwds)}
     if caller.kind == "session":
         grant |= {"log_id": caller.log_id, "with_descendants": caller.with_descendants}
-    return {"id": f"{ACTOR_KEY}:{caller.name or caller.kind}", ACTOR_KEY: grant}
+    return grant
 
 
-def from_actor(actor: Mapping[str, Any] | None) -> Caller:
-    """Read a caller from an actor; anything that is not exactly what `to_actor` writes is nobody."""
-    grant = actor.get(ACTOR_KEY) if isinstance(actor, Mapping) else None
+def from_grant(grant: object) -> Caller:
+    """Read a caller from plain data; anything that is not exactly what `to_grant` writes is nobody."""
     if not isinstance(grant, Mapping):
         return NOBODY
     cwds = grant.get("cwds")
-    if not isinstance(cwds, list) or not all(isinstance(cwd, str) and cwd for cwd in cwds):
+    if not isinstance(cwds, list) or not all(is_usable(cwd) for cwd in cwds):
         return NOBODY
     kind, log_id, with_descendants = (grant.get(key) for key in ("kind", "log_id", "with_descendants"))
     if kind == "owner" and not cwds:
@@ -91,3 +97,13 @@ def from_actor(actor: Mapping[str, Any] | None) -> Caller:
     if kind == "session" and len(cwds) == 1 and type(log_id) is int and type(with_descendants) is bool:
         return Caller("session", frozenset(cwds), log_id, with_descendants)
     return NOBODY
+
+
+def to_actor(caller: Caller) -> dict[str, Any]:
+    """Return the Datasette actor that stands for a caller; `from_actor` reads it back."""
+    return {"id": f"{ACTOR_KEY}:{caller.name or caller.kind}", ACTOR_KEY: to_grant(caller)}
+
+
+def from_actor(actor: object) -> Caller:
+    """Read a caller from an actor; one that `to_actor` did not write is nobody."""
+    return from_grant(actor.get(ACTOR_KEY)) if isinstance(actor, Mapping) else NOBODY
