@@ -168,7 +168,8 @@ class FrameEnd:
     """The end of one whole frame (or of one stretch of a plain log): everything needed to start there again.
 
     Bytes `offset`..`end` of the stored file held the records `first_ordinal`..`ordinal - 1`. `clean` says that
-    no line was left open at `end`, so that reading may resume there.
+    no line was left open at `end`, nor damage that the next event would have to explain, so that reading may
+    resume there.
     """
 
     offset: int
@@ -177,6 +178,7 @@ class FrameEnd:
     ordinal: int
     line: int
     clean: bool
+    next_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
