@@ -1,0 +1,50 @@
+"""The literal text filter: a phrase found anywhere, whatever its case and white space."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache, lru_cache
+from typing import Final
+
+# What JavaScript calls white space, which is neither Python's nor Unicode's notion of it.
+SPACE: Final = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+_SPACES: Final = re.compile(f"[{SPACE}]+")
+_LAST_CASED: Final = 0x1E943  # no code point above has another case
+
+
+def collapse(text: str) -> str:
+    """Return the text with each run of white space as one space."""
+    return _SPACES.sub(" ", text)
+
+
+@lru_cache(maxsize=64)
+def pattern(text: str) -> re.Pattern[str]:
+    """Return the pattern of a text that is not blank; JavaScript's flags `iu` do the same."""
+    words = collapse(text.strip(SPACE)).split(" ")
+    return re.compile(f"[{SPACE}]+".join("".join(map(_any_case, word)) for word in words))
+
+
+def _any_case(character: str) -> str:
+    variants = _variants().get(_fold(character))
+    return f"[{re.escape(variants)}]" if variants else re.escape(character)
+
+
+@cache
+def _variants() -> dict[str, str]:
+    """Return, for every folded character that several fold to, all of those."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for code in range(_LAST_CASED + 1):
+        groups[_fold(chr(code))].append(chr(code))
+    return {folded: "".join(members) for folded, members in groups.items() if len(members) > 1}
+
+
+def _fold(character: str) -> str:
+    """Fold one character to one character: Unicode simple case folding, which Python does not have."""
+    for folded in (character.casefold(), character.lower()):
+        if len(folded) == 1:
+            return folded
+    return character
