@@ -266,7 +266,7 @@ def _phrase_end(text: str, found: re.Match[str], elements: tuple[_Element, ...])
 
 
 def _element_end(text: str, found: re.Match[str], element: _Element, *, is_last: bool) -> int | None:
-    """Return where an element ends: a word at a border, marks included; a run at its border, or anywhere if last."""
+    """Return where an element ends: a word at a border, marks included; a run at its border, or anywhere."""
     if element.is_cjk:
         return None if not is_last and _CJK_RUN.match(text, found.end()) else found.end()
     if not text.isascii() and _FALSE_MARK.search(text, *found.span()):
