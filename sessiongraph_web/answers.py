@@ -58,7 +58,7 @@ class SessionSummary(Answer, frozen=True, kw_only=True):
 
 def session_summary(row: Mapping[str, Any], *, cwd: str | None, **beside: Any) -> SessionSummary:
     """Build a summary from a `session` row of a workspace or the catalog; `beside` overrides and adds fields."""
-    taken = {name: row[name] for name in _COLUMNS if name not in beside}
+    taken = {name: row[name] for name in SESSION_COLUMNS if name not in beside}
     for name in ("created_at", "last_at"):
         taken[name] = instant(row[name])
     for name in ("is_seeded", "parent_elsewhere", "open_turn"):
@@ -72,7 +72,7 @@ def instant(millis: int | None) -> Instant | None:
     return None if millis is None else Instant(millis)
 
 
-_COLUMNS: Final = (
+SESSION_COLUMNS: Final = (
     "log_id",
     "id",
     "title",
@@ -347,3 +347,11 @@ class Status(Answer, frozen=True, kw_only=True):
     masking: str
     store_problem: str | None
     ledger: list[LedgerEntry] | None = None
+
+
+class Home(Answer, frozen=True, kw_only=True):
+    """What the first page tells: latest activity, the workspaces, the state of the index."""
+
+    timeline: TimelinePage
+    workspaces: WorkspaceList
+    status: Status

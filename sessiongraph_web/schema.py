@@ -85,13 +85,14 @@ CREATE TABLE log (
     resume_ordinal INTEGER NOT NULL,
     resume_line INTEGER NOT NULL,
     next_seq INTEGER NOT NULL,
+    exact INTEGER NOT NULL,            -- 1: nothing was read past resume_offset, so reading may go on there
     fingerprint TEXT NOT NULL,         -- sha256 of the first frame and of the last 64 KiB before resume_offset
     carried TEXT NOT NULL              -- JSON: what folding and totals carry over the border
 );
 
 CREATE TABLE frame (
     log_id INTEGER NOT NULL REFERENCES session (log_id),
-    offset INTEGER NOT NULL,           -- stored bytes offset..end are whole frames, at least 64 KiB of text
+    offset INTEGER NOT NULL,           -- stored bytes offset..end are a stretch of whole frames
     end INTEGER NOT NULL,
     first_ordinal INTEGER NOT NULL,
     last_ordinal INTEGER NOT NULL,
@@ -101,6 +102,13 @@ CREATE TABLE frame (
     last_turn INTEGER,
     line INTEGER NOT NULL,             -- lines of the log before `offset`
     PRIMARY KEY (log_id, offset)
+) WITHOUT ROWID;
+
+CREATE TABLE activity (
+    log_id INTEGER NOT NULL REFERENCES session (log_id),
+    quarter INTEGER NOT NULL,          -- Unix time in quarter hours, the finest border of any time zone
+    entries INTEGER NOT NULL,          -- own entries in that quarter
+    PRIMARY KEY (log_id, quarter)
 ) WITHOUT ROWID;
 
 CREATE TABLE surface_node (
@@ -119,9 +127,10 @@ CREATE TABLE shadow (
     seq INTEGER NOT NULL,
     by_ordinal INTEGER NOT NULL,       -- of the event that took its place
     by_seq INTEGER NOT NULL,
+    place INTEGER NOT NULL,            -- rank among what was replaced at once, in surface order
     PRIMARY KEY (log_id, ordinal)
 ) WITHOUT ROWID;
-CREATE INDEX shadow_by ON shadow (log_id, by_seq);
+CREATE INDEX shadow_by ON shadow (log_id, by_ordinal);
 
 CREATE TABLE citation (
     log_id INTEGER NOT NULL REFERENCES session (log_id),
@@ -149,6 +158,7 @@ CREATE TABLE log (
     size INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
     inode INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,          -- Unix ms of the run that last read it
     faults TEXT NOT NULL,              -- JSON list of code, message, offset, line, ordinal
     unreachable_since INTEGER          -- Unix ms
 );
@@ -191,6 +201,7 @@ CREATE TABLE activity (
     entries INTEGER NOT NULL,
     PRIMARY KEY (log_id, quarter)
 ) WITHOUT ROWID;
+CREATE INDEX activity_quarter ON activity (quarter);
 
 CREATE TABLE workspace (
     database TEXT PRIMARY KEY,         -- ws_<first 32 hex of sha256(cwd)>, or ws_none

@@ -1,0 +1,351 @@
+"""The command line: each command parses, calls one operation and prints one rendering."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from sessiongraph_web import __version__, access, config, console, filters, generation, indexer, presentation
+from sessiongraph_web.access import Caller
+from sessiongraph_web.answers import Answer
+from sessiongraph_web.config import Settings
+from sessiongraph_web.console import Screen
+from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.indexer import Progress, Wish
+from sessiongraph_web.operations import SessionGraph
+
+DEFAULT_PORT: Final = 8642
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Commands(click.Group):
+    """The one place where the command line turns errors into sentences and exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SessionGraphError as error:
+            click.echo(f"sessiongraph-web: {console.safe(error.detail)}", err=True)
+            for name, value in error.fields.items():
+                click.echo(f"  {name}: {console.safe(str(value))}", err=True)
+            ctx.exit(error.meaning.exit_code)
+
+
+def places(command: F) -> F:
+    """Add the options that say where things are."""
+    path = click.Path(path_type=Path)
+    for name, text in (
+        ("--index", "Where the index lives."),
+        ("--sessions", "The store; default ~/.dsh/sessions."),
+    ):
+        command = click.option(name, type=path, help=text)(command)
+    return command
+
+
+def query(command: F) -> F:
+    """Add what every reading command takes, and hand it the product and the caller."""
+
+    @places
+    @click.option(
+        "--workspace", multiple=True, help="See only sessions of this exact working directory; repeatable."
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print the JSON that the page's twin has.")
+    @wraps(command)
+    def wrapped(
+        sessions: Path | None, index: Path | None, workspace: tuple[str, ...], as_json: bool, **rest: Any
+    ) -> None:
+        settings = config.load({"sessions": sessions, "index": index})
+        caller = access.workspaces(*workspace) if workspace else access.OWNER
+        with _product(settings) as product:
+            answer, render = command(product, caller, **rest)
+            _print(answer, render, as_json=as_json)
+
+    return wrapped  # type: ignore[return-value]
+
+
+@click.group(cls=Commands)
+@click.version_option(__version__)
+def main() -> None:
+    """Search, read, trace and export DeepSeek Harness (dsh) session logs."""
+
+
+@main.command()
+@places
+@click.option("--force", is_flag=True, help="Build everything anew.")
+@click.option("--prune", is_flag=True, help="Forget sessions whose files cannot be reached any more.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def index(sessions: Path | None, index: Path | None, force: bool, prune: bool, as_json: bool) -> None:
+    """Build the index, or bring it up to date.
+
+    Example: sessiongraph-web index --sessions ~/.dsh/sessions
+    """
+    settings = config.load({"sessions": sessions, "index": index})
+    stop = threading.Event()
+    with _interruptible(stop):
+        report = indexer.Run(settings, stop=stop, on_progress=_show_progress).execute(
+            Wish(force=force, prune=prune)
+        )
+    _print(report, lambda found, _: [console.run_report(found)], as_json=as_json)
+    if report.outcome == "interrupted":
+        raise SystemExit(130)
+
+
+@main.command()
+@query
+@click.argument("text")
+@click.option("--match", default="terms", help="terms, phrase or text.")
+@click.option("--sort", default="relevance", help="relevance, newest or oldest.")
+@click.option(
+    "--kinds", help="Comma-separated kinds: user, assistant, tool_call, tool_result, title, todo, turn_end."
+)
+@click.option("--limit", type=int, help="Sessions on a page.")
+@click.option("--cursor", help="The next page, as the page before gave it.")
+def search(product: SessionGraph, caller: Caller, text: str, **options: Any) -> tuple[Answer, Any]:
+    """Find text in prompts, answers, tool calls and titles.
+
+    Example: sessiongraph-web search 广告 --kinds user,assistant
+    """
+    request = filters.parse_search(_parameters(q=text, **options), product.settings)
+    return product.search(caller, request), console.search
+
+
+@main.command()
+@query
+@click.argument("session_id")
+@click.option("--ordinal", type=int, help="Begin at this position in the log.")
+@click.option("--seq", type=int, help="Begin at this event.")
+@click.option("--last", is_flag=True, help="Show the final page.")
+@click.option("--log", type=int, help="Which log, where several carry the id.")
+@click.option("--limit", type=int, help="Events on a page.")
+@click.option("--redact", is_flag=True, help="Mask known secrets.")
+def session(product: SessionGraph, caller: Caller, session_id: str, **options: Any) -> tuple[Answer, Any]:
+    """Read one session, by full id or unique beginning.
+
+    Example: sessiongraph-web session 02b75564
+    """
+    request = filters.parse_session(session_id, _parameters(**options), product.settings)
+    return product.session(caller, request), console.session
+
+
+@main.command()
+@query
+@click.argument("session_id")
+@click.argument("seq", type=int)
+@click.option("--before", type=int, help="Neighbours before it.")
+@click.option("--after", type=int, help="Neighbours after it.")
+@click.option("--log", type=int, help="Which log, where several carry the id.")
+@click.option("--redact", is_flag=True, help="Mask known secrets.")
+def event(product: SessionGraph, caller: Caller, session_id: str, seq: int, **options: Any) -> tuple[Answer, Any]:
+    """Read one whole event, its neighbours and its relations.
+
+    Example: sessiongraph-web event 02b75564 12 --before 2
+    """
+    request = filters.parse_event(session_id, seq, _parameters(**options), product.settings)
+    return product.event(caller, request), console.event
+
+
+@main.command()
+@query
+@click.argument("session_id")
+@click.option("--log", type=int, help="Which log, where several carry the id.")
+def trace(product: SessionGraph, caller: Caller, session_id: str, **options: Any) -> tuple[Answer, Any]:
+    """Show a session's ancestors and descendants.
+
+    Example: sessiongraph-web trace 02b75564
+    """
+    request = filters.parse_session(session_id, _parameters(**options), product.settings)
+    return product.trace(caller, request), console.lineage
+
+
+@main.command()
+@query
+@click.option("--sort", default="created", help="created or activity.")
+@click.option("--after", help="From this time on: ISO 8601, or a date.")
+@click.option("--before", help="Up to this time.")
+@click.option("--limit", type=int, help="Sessions on a page.")
+@click.option("--cursor", help="The next page, as the page before gave it.")
+def timeline(product: SessionGraph, caller: Caller, **options: Any) -> tuple[Answer, Any]:
+    """List sessions, newest first.
+
+    Example: sessiongraph-web timeline --after 2026-11-01
+    """
+    request = filters.parse_timeline(_parameters(**options), product.settings)
+    return product.timeline(caller, request), console.timeline
+
+
+@main.command()
+@query
+def workspaces(product: SessionGraph, caller: Caller) -> tuple[Answer, Any]:
+    """List working directories that have sessions.
+
+    Example: sessiongraph-web workspaces --json
+    """
+    return product.workspaces(caller), console.workspaces
+
+
+@main.command()
+@query
+@click.option("--ledger", is_flag=True, help="List every file of the store and what became of it.")
+def status(product: SessionGraph, caller: Caller, ledger: bool) -> tuple[Answer, Any]:
+    """Say how the index is and what could not be read.
+
+    Example: sessiongraph-web status --ledger
+    """
+    request = filters.parse_status(_parameters(ledger=ledger), product.settings)
+    return product.status(caller, request), console.status
+
+
+@main.command()
+@places
+@click.argument("session_id")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), help="Where to write; default the archive's own name."
+)
+@click.option("--descendants", is_flag=True, help="With forks and subagents.")
+@click.option("--redact", is_flag=True, help="Mask known secrets.")
+@click.option("--log", type=int, help="Which log, where several carry the id.")
+def export(
+    sessions: Path | None, index: Path | None, session_id: str, output: Path | None, **options: Any
+) -> None:
+    """Write a session's log as a ZIP archive. It may hold secrets; --redact masks the known ones.
+
+    Example: sessiongraph-web export 02b75564 --descendants
+    """
+    settings = config.load({"sessions": sessions, "index": index})
+    with _product(settings) as product:
+        request = filters.parse_export(session_id, _parameters(**options), product.settings)
+        download = product.export(access.OWNER, request)
+        target = output or Path(download.filename)
+        _write_whole(target, download.chunks())
+    click.echo(target)
+
+
+@main.command()
+@places
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option(
+    "--port", default=DEFAULT_PORT, type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one."
+)
+@click.option("--allow-host", multiple=True, help="A further Host that browsers may use; needed beyond loopback.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the sign-in link in a browser.")
+@click.option("--demo", is_flag=True, help="Serve made-up sessions from a temporary directory.")
+def serve(
+    sessions: Path | None,
+    index: Path | None,
+    host: str,
+    port: int,
+    allow_host: tuple[str, ...],
+    open_browser: bool,
+    demo: bool,
+) -> None:
+    """Serve the history to a browser on this machine.
+
+    Example: sessiongraph-web serve --open
+    """
+    from sessiongraph_web.web import server
+
+    options = server.Options(sessions, index, host, port, allow_host, open_browser, demo)
+    asyncio.run(server.serve(options))
+
+
+@contextmanager
+def _product(settings: Settings) -> Iterator[SessionGraph]:
+    """Look for new events once, then open the product for one command."""
+    if settings.auto_refresh:
+        _refresh(settings)
+    product = SessionGraph(dataclasses.replace(settings, auto_refresh=False))
+    try:
+        yield product
+    finally:
+        product.close()
+
+
+def _refresh(settings: Settings) -> None:
+    """Bring the index up to date; if another run is going on, the index as it stands will do."""
+    exists = generation.live(settings.index) is not None
+    waiting = dataclasses.replace(settings, lock_wait_seconds=0) if exists else settings
+    stop = threading.Event()
+    try:
+        with _interruptible(stop):
+            indexer.Run(waiting, stop=stop, on_progress=_show_progress).execute()
+    except SessionGraphError:
+        if not exists:
+            raise
+    if stop.is_set():
+        raise SystemExit(130)
+
+
+@contextmanager
+def _interruptible(stop: threading.Event) -> Iterator[None]:
+    """Let the first Ctrl-C ask for a good end, and the second one end at once."""
+
+    def ask(_signal: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        click.echo("\nStopping after the logs being read; press Ctrl-C again to stop at once.", err=True)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _show_progress(progress: Progress) -> None:
+    if not sys.stderr.isatty() or not progress.logs_total:
+        return
+    left = f", about {progress.seconds_left:.0f} s left" if progress.seconds_left is not None else ""
+    percent = 100 * progress.bytes // progress.bytes_total if progress.bytes_total else 100
+    click.echo(
+        f"\r\x1b[KIndexing {progress.logs} of {progress.logs_total} logs, {percent} %{left}", err=True, nl=False
+    )
+    if progress.logs == progress.logs_total:
+        click.echo(err=True)
+
+
+def _print(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.buffer.write(
+            msgspec.json.format(msgspec.json.encode(presentation.encode(answer)), indent=2) + b"\n"
+        )
+        return
+    for line in render(answer, _screen()):
+        click.echo(line)
+
+
+def _screen() -> Screen:
+    if not sys.stdout.isatty():
+        return Screen(100)
+    width = shutil.get_terminal_size().columns
+    return Screen(width, lambda text: click.style(text, bold=True), lambda text: click.style(text, dim=True))
+
+
+def _parameters(**options: Any) -> dict[str, list[str]]:
+    """Turn options into the text parameters that a URL would have."""
+    given = {name: value for name, value in options.items() if value not in (None, False)}
+    return {name: ["1" if value is True else str(value)] for name, value in given.items()}
+
+
+def _write_whole(target: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file that is either whole or not there."""
+    partial = target.with_name(target.name + ".part")
+    try:
+        with partial.open("wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

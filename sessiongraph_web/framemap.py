@@ -1,0 +1,77 @@
+"""The frame map: which stretch of stored bytes holds which records, so that a page reads only what it shows."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from sessiongraph_web.models import Event, FrameEnd
+
+STRETCH_BYTES: Final = 32 * 1024  # stored bytes after which a stretch ends at the next frame border
+STRETCH_EVENTS: Final = 64
+
+
+class Stretch(NamedTuple):
+    """One row of the table `frame`."""
+
+    log_id: int
+    offset: int
+    end: int
+    first_ordinal: int
+    last_ordinal: int
+    first_seq: int | None
+    last_seq: int | None
+    first_turn: int | None
+    last_turn: int | None
+    line: int
+
+
+class FrameMap:
+    """Gathers frames into stretches while a log is read."""
+
+    def __init__(self, log_id: int, line: int) -> None:
+        self.rows: list[Stretch] = []
+        self._log_id = log_id
+        self._line = line
+        self._first: FrameEnd | None = None
+        self._last: FrameEnd | None = None
+        self._seqs: list[int] = []
+        self._turns: list[int] = []
+
+    def see(self, event: Event, turn: int | None) -> None:
+        """Note an event of the frame that is being read."""
+        if event.seq is not None:
+            self._seqs += (event.seq, event.seq + event.count - 1)
+        if turn is not None:
+            self._turns.append(turn)
+
+    def end(self, frame: FrameEnd) -> None:
+        """Note the end of a frame; only at a clean one may a stretch end."""
+        first = self._first = self._first or frame
+        self._last = frame
+        is_long = frame.end - first.offset >= STRETCH_BYTES
+        if frame.clean and (is_long or frame.ordinal - first.first_ordinal >= STRETCH_EVENTS):
+            self.close()
+
+    def close(self) -> None:
+        """End the stretch, if it holds anything."""
+        first, last = self._first, self._last
+        if first and last and last.ordinal > first.first_ordinal:
+            self.rows.append(
+                Stretch(
+                    self._log_id,
+                    first.offset,
+                    last.end,
+                    first.first_ordinal,
+                    last.ordinal - 1,
+                    min(self._seqs, default=None),
+                    max(self._seqs, default=None),
+                    self._turns[0] if self._turns else None,
+                    self._turns[-1] if self._turns else None,
+                    self._line,
+                )
+            )
+        if last:
+            self._line = last.line
+        self._first = self._last = None
+        self._seqs.clear()
+        self._turns.clear()

@@ -1,0 +1,380 @@
+"""Reads one log from where the last run ended, and writes what it says into its workspace's database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from sessiongraph_web import documents, logs, redact, tokenizer
+from sessiongraph_web.framemap import FrameMap
+from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface, Kind, Resume, Surface
+from sessiongraph_web.repair import OpenTurn
+from sessiongraph_web.surface import Change, Fold, Node
+
+BATCH_ENTRIES: Final = 500
+QUARTER_MS: Final = 900_000
+DAMAGE: Final = frozenset(
+    {"damaged_frame", "window_too_large", "padding", "bad_line", "line_too_long", "torn_tail"}
+)
+Mode = Literal["indexed", "extended", "unchanged", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogTask:
+    """One log to bring up to date. `header` is what its first line says now."""
+
+    log_id: int
+    path: Path
+    header: Header
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything to be done in one workspace.
+
+    `relations` gives, for every log that the workspace will hold, the parent that is in the same workspace and
+    whether there is one elsewhere.
+    """
+
+    file: Path
+    cwd: str | None
+    fresh: bool
+    tasks: tuple[LogTask, ...]
+    remove: tuple[int, ...]
+    relations: Mapping[int, tuple[str | None, bool]]
+    tool_result_chars: int
+    limits: logs.Limits
+
+
+@dataclass(frozen=True, slots=True)
+class LogResult:
+    """What became of one log: its session row, faults and activity as they now stand."""
+
+    log_id: int
+    mode: Mode
+    header: Header
+    row: dict[str, Any]
+    faults: list[dict[str, Any]]
+    activity: list[tuple[int, int]]
+    bytes_read: int
+
+
+@dataclass(slots=True)
+class State:
+    """What reading a log carries from one run to the next."""
+
+    resume: Resume = field(default_factory=Resume)
+    fingerprint: str = ""
+    exact: bool = True
+    digest: dict[str, Any] | None = None
+    turn: dict[str, Any] | None = None
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    own: int = 0
+    fold_fault: str | None = None
+    fold_fault_ordinal: int | None = None
+    nodes: list[Node] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, connection: sqlite3.Connection, log_id: int) -> State | None:
+        row = connection.execute(
+            """
+            SELECT resume_offset, resume_ordinal, resume_line, next_seq, fingerprint, exact, carried
+            FROM log WHERE log_id = ?
+            """,
+            (log_id,),
+        ).fetchone()
+        if row is None:
+            return None
+        nodes = connection.execute(
+            "SELECT seq, ordinal, type, digest FROM surface_node WHERE log_id = ? ORDER BY position", (log_id,)
+        )
+        carried = msgspec.json.decode(row[6])
+        return cls(Resume(*row[:4]), row[4], bool(row[5]), nodes=[Node(*node) for node in nodes], **carried)
+
+
+def can_resume(task: LogTask, state: State) -> bool:
+    """Say whether the log still begins with the bytes that were read, so that its tail alone is new."""
+    if not state.exact or state.resume.offset == 0 or task.path.stat().st_size < state.resume.offset:
+        return False
+    return logs.fingerprint(task.path, state.resume.offset) == state.fingerprint
+
+
+class LogWriter:
+    """Reads one log from its resume point and writes what it says; use it once, inside a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, job: Job, task: LogTask, state: State) -> None:
+        self.connection, self.job, self.task, self.state = connection, job, task, state
+        self.fold = Fold(
+            state.nodes,
+            next_seq=state.resume.next_seq,
+            fault=state.fold_fault,
+            fault_ordinal=state.fold_fault_ordinal,
+        )
+        self.digest = (
+            documents.Digest.from_carried(state.digest) if state.digest else documents.Digest(task.header)
+        )
+        self.turn = OpenTurn.from_carried(state.turn) if state.turn else OpenTurn()
+        self.frames = FrameMap(task.log_id, state.resume.line)
+        self.rows = _Rows(connection, task.log_id)
+        self.meter = logs.Meter()
+        self.faults = list(state.faults)
+        self.settled = len(self.faults)
+        self.damaged = any(fault["code"] in DAMAGE for fault in self.faults)
+        self.own = state.own
+        self.border = self.digest.inherited_count
+        self.resume = state.resume
+        self.ordinal = state.resume.ordinal
+
+    def run(self, mode: Mode) -> LogResult:
+        """Read to the end of the log, and return how it stands."""
+        for unit in logs.read(
+            self.task.path,
+            resume=self.state.resume,
+            version=self.task.header.version,
+            detail="index",
+            limits=self.job.limits,
+            meter=self.meter,
+        ):
+            match unit:
+                case Event():
+                    self._event(unit)
+                case FrameEnd():
+                    self._frame(unit)
+                case Fault():
+                    self._fault(unit)
+        nodes = list(self.fold.nodes)
+        carried = self._carried()
+        session = self._session_row()
+        self._closers()
+        self.frames.close()
+        self._write_session(session)
+        self.rows.write(self.frames, nodes, self.digest.inherited_count)
+        self._write_log(carried)
+        return LogResult(
+            self.task.log_id,
+            mode,
+            self.task.header,
+            session,
+            self.faults,
+            self.rows.all_activity(),
+            self.meter.bytes_read,
+        )
+
+    def _event(self, event: Event) -> None:
+        change = self.fold.push(event, damaged=self.damaged)
+        self.digest.push(event)
+        self.turn.push(event)
+        if self.digest.inherited_count != self.border:
+            self._inherit()
+        self.frames.see(event, self.digest.turn)
+        self._relations(event, change)
+        self._texts(event, change)
+        self.ordinal = event.ordinal + 1
+
+    def _inherit(self) -> None:
+        """Everything up to the border was the parent's: none of it counts as this session's own."""
+        self.border = self.digest.inherited_count
+        self.own = 0
+        self.rows.forget_activity()
+
+    def _relations(self, event: Event, change: Change) -> None:
+        if event.seq is None:
+            return
+        for place, node in enumerate(change.shadowed):
+            self.rows.shadows.append((self.task.log_id, node.ordinal, node.seq, event.ordinal, event.seq, place))
+        sources = event.source_event_seqs
+        if sources and not isinstance(sources, InvalidSurface):
+            self.rows.citations += [(self.task.log_id, source, event.ordinal, event.seq) for source in sources]
+
+    def _texts(self, event: Event, change: Change) -> None:
+        inherited = event.ordinal < self.digest.inherited_count
+        for text in documents.extract(event, tool_result_chars=self.job.tool_result_chars):
+            masked, _ = redact.mask(text.text)
+            self.rows.add(
+                event,
+                text.kind,
+                masked,
+                turn=self.digest.turn,
+                surface=self._class(change),
+                tool=text.tool or (self.digest.tool_name(event) if text.kind == "tool_result" else None),
+                inherited=inherited,
+                clipped=text.clipped,
+            )
+            if not event.synthetic and not inherited:
+                self.own += 1
+                self.rows.note_activity(event.time)
+
+    def _class(self, change: Change) -> Surface:
+        if self.fold.fault is not None:
+            return "unknown"
+        return "log-only" if change.added is None else "current"
+
+    def _frame(self, frame: FrameEnd) -> None:
+        self.frames.end(frame)
+        if frame.clean:
+            self.resume = Resume(frame.end, frame.ordinal, frame.line, self.fold.next_seq)
+            self.settled = len(self.faults)
+
+    def _fault(self, fault: Fault) -> None:
+        self.faults.append(asdict(fault))
+        self.damaged = self.damaged or fault.code in DAMAGE
+
+    def _carried(self) -> dict[str, Any]:
+        """Return what the next run needs: faults of the tail are left out, since it reads the tail again."""
+        return {
+            "digest": self.digest.to_carried(),
+            "turn": self.turn.to_carried(),
+            "faults": self.faults[: self.settled],
+            "own": self.own,
+            "fold_fault": self.fold.fault,
+            "fold_fault_ordinal": self.fold.fault_ordinal,
+        }
+
+    def _closers(self) -> None:
+        """Index the closing events that an open turn would get; they are counted nowhere."""
+        if self.turn.is_open:
+            for event in self.turn.closers(
+                ordinal=self.ordinal, seq=self.fold.next_seq, time=self.digest.last_at
+            ):
+                self._texts(event, self.fold.push(event, damaged=self.damaged))
+
+    def _write_log(self, carried: dict[str, Any]) -> None:
+        resume = self.resume
+        self.connection.execute(
+            "INSERT OR REPLACE INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.task.log_id,
+                resume.offset,
+                resume.ordinal,
+                resume.line,
+                resume.next_seq,
+                resume.ordinal == self.ordinal,
+                logs.fingerprint(self.task.path, resume.offset),
+                msgspec.json.encode(carried).decode(),
+            ),
+        )
+
+    def _write_session(self, row: dict[str, Any]) -> None:
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
+        changes = ", ".join(f"{name} = excluded.{name}" for name in row if name != "log_id")
+        self.connection.execute(
+            f"INSERT INTO session ({names}) VALUES ({marks}) ON CONFLICT DO UPDATE SET {changes}",  # noqa: S608
+            list(row.values()),
+        )
+
+    def _session_row(self) -> dict[str, Any]:
+        header, digest = self.task.header, self.digest
+        parent, elsewhere = self.job.relations.get(self.task.log_id, (None, False))
+        return {
+            "log_id": self.task.log_id,
+            "id": header.id,
+            "title": redact.mask(digest.title)[0],
+            "created_at": header.created_at,
+            "last_at": digest.last_at,
+            "parent_session": parent,
+            "parent_elsewhere": elsewhere,
+            "origin": header.origin,
+            "agent_preset": header.agent_preset,
+            "delegation_depth": header.delegation_depth,
+            "is_seeded": header.is_seeded,
+            "inherited_count": digest.inherited_count,
+            "version": header.version,
+            "models": msgspec.json.encode(digest.models).decode(),
+            "events": digest.events,
+            "turns": digest.turns,
+            "entries": self.own,
+            "tool_calls": digest.tool_calls,
+            "tool_errors": digest.tool_errors,
+            "input_tokens": digest.input_tokens,
+            "output_tokens": digest.output_tokens,
+            "damage": len(self.faults),
+            "surface_fault": self.fold.fault,
+            "surface_fault_ordinal": self.fold.fault_ordinal,
+            "open_turn": self.turn.is_open,
+        }
+
+
+class _Rows:
+    """The rows of one log on their way into the tables, in batches."""
+
+    def __init__(self, connection: sqlite3.Connection, log_id: int) -> None:
+        self.connection, self.log_id = connection, log_id
+        self.shadows: list[tuple[int, int, int, int, int, int]] = []
+        self.citations: list[tuple[int, int, int, int]] = []
+        self._entries: list[tuple[Any, ...]] = []
+        self._tokens: list[tuple[int, str]] = []
+        self._activity: Counter[int] = Counter()
+        self._next_id: int = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM entry").fetchone()[0]
+
+    def add(
+        self,
+        event: Event,
+        kind: Kind,
+        text: str,
+        *,
+        turn: int | None,
+        surface: Surface,
+        tool: str | None,
+        inherited: bool,
+        clipped: bool,
+    ) -> None:
+        place = (self._next_id, self.log_id, event.ordinal, event.seq, event.time, turn)
+        nature = (kind, event.type, surface, tool, inherited, event.synthetic)
+        self._entries.append((*place, *nature, len(text), clipped, text))
+        self._tokens.append((self._next_id, tokenizer.index_text(text)))
+        self._next_id += 1
+        if len(self._entries) >= BATCH_ENTRIES:
+            self._flush()
+
+    def note_activity(self, time: int | None) -> None:
+        if time is not None:
+            self._activity[time // QUARTER_MS] += 1
+
+    def forget_activity(self) -> None:
+        self._activity.clear()
+        self.connection.execute("DELETE FROM activity WHERE log_id = ?", (self.log_id,))
+
+    def all_activity(self) -> list[tuple[int, int]]:
+        """Return (quarter hour, own entries) of the whole log."""
+        rows = self.connection.execute("SELECT quarter, entries FROM activity WHERE log_id = ?", (self.log_id,))
+        return rows.fetchall()
+
+    def write(self, frames: FrameMap, nodes: list[Node], inherited_count: int) -> None:
+        """Write what is left, and what the events of this run changed in earlier rows."""
+        self._flush()
+        log_id, many = self.log_id, self.connection.executemany
+        many("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", frames.rows)
+        many("INSERT OR IGNORE INTO shadow VALUES (?, ?, ?, ?, ?, ?)", self.shadows)
+        many("INSERT OR IGNORE INTO citation VALUES (?, ?, ?, ?)", self.citations)
+        shadowed = [row[:2] for row in self.shadows]
+        many("UPDATE entry SET surface = 'shadowed' WHERE log_id = ? AND ordinal = ?", shadowed)
+        self.connection.execute(
+            "UPDATE entry SET inherited = 1 WHERE log_id = ? AND ordinal < ? AND inherited = 0",
+            (log_id, inherited_count),
+        )
+        many(
+            """
+            INSERT INTO activity VALUES (?, ?, ?)
+            ON CONFLICT DO UPDATE SET entries = entries + excluded.entries
+            """,
+            [(log_id, quarter, count) for quarter, count in self._activity.items()],
+        )
+        self.connection.execute("DELETE FROM surface_node WHERE log_id = ?", (log_id,))
+        many(
+            "INSERT INTO surface_node VALUES (?, ?, ?, ?, ?, ?)",
+            [(log_id, i, node.seq, node.ordinal, node.type, node.digest) for i, node in enumerate(nodes)],
+        )
+
+    def _flush(self) -> None:
+        self.connection.executemany(
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._entries
+        )
+        self.connection.executemany("INSERT INTO entry_fts (rowid, tokens) VALUES (?, ?)", self._tokens)
+        self._entries.clear()
+        self._tokens.clear()

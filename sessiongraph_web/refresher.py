@@ -1,0 +1,105 @@
+"""Keeps the index fresh while a server runs: one background thread, asked by queries and by people."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+from sessiongraph_web import generation, indexer
+from sessiongraph_web.config import Settings
+from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.indexer import Progress, Wish
+
+QUERY_WAIT_SECONDS: Final = 0.05  # the longest that a query waits for the refresh it triggered
+
+
+class Refresher:
+    """Runs index runs one after another in a thread of its own; `look` never waits long."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.progress: Progress | None = None
+        self.problem: str | None = None
+        self._condition = threading.Condition()
+        self._wanted: Wish | None = None
+        self._running = False
+        self._closed = False
+        self._finished_at = float("-inf")
+        self._rounds = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._running
+
+    def look(self) -> None:
+        """Before a query: look for new events if the last look is too old, and wait a moment for the answer."""
+        if not self.settings.auto_refresh or self._is_fresh():
+            return
+        if generation.live(self.settings.index) is None and not self.settings.auto_build:
+            return
+        self._ask(Wish())
+        with self._condition:
+            self._condition.wait_for(lambda: self._is_fresh() or self._closed, QUERY_WAIT_SECONDS)
+
+    def request(self, wish: Wish) -> None:
+        """Ask for a run that begins after this call."""
+        self._ask(wish)
+
+    def heal(self, databases: frozenset[str], timeout: float) -> bool:
+        """Rebuild damaged workspaces and wait for it; say whether a run ended in that time."""
+        with self._condition:
+            before = self._rounds + self._running
+            self._ask(Wish(rebuild=databases))
+            return self._condition.wait_for(lambda: self._rounds > before or self._closed, timeout)
+
+    def close(self) -> None:
+        """Stop after the log that is being read, and wait for the thread."""
+        self._stop.set()
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+        if self._thread:
+            self._thread.join()
+
+    def _is_fresh(self) -> bool:
+        return time.monotonic() - self._finished_at < max(self.settings.freshness_seconds, 0.001)
+
+    def _ask(self, wish: Wish) -> None:
+        with self._condition:
+            if self._closed:
+                return
+            self._wanted = wish.and_also(self._wanted or Wish())
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="sessiongraph-refresher", daemon=True)
+                self._thread.start()
+            self._condition.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._wanted is not None or self._closed)
+                if self._closed:
+                    return
+                wish, self._wanted, self._running = self._wanted or Wish(), None, True
+            self.problem = self._run(wish)
+            with self._condition:
+                self._running, self.progress = False, None
+                self._rounds += 1
+                self._finished_at = time.monotonic()
+                self._condition.notify_all()
+
+    def _run(self, wish: Wish) -> str | None:
+        """Run once and return what went wrong as a sentence: the thread goes on whatever a run meets."""
+        try:
+            indexer.Run(self.settings, stop=self._stop, on_progress=self._tell).execute(wish)
+        except SessionGraphError as error:
+            return error.detail
+        except Exception as error:  # noqa: BLE001 - a background thread has nobody to raise to; status shows it
+            return f"{type(error).__name__} during an index run; the old index is still served"
+        return None
+
+    def _tell(self, progress: Progress) -> None:
+        self.progress = progress

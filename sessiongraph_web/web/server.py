@@ -1,0 +1,154 @@
+"""Serves the product: binds, says where it is and how to sign in, indexes in the background, stops cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import uvicorn
+
+from sessiongraph_web import config, demo
+from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.indexer import Wish
+from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.web import app, security, signin
+
+PROGRESS_SECONDS: Final = 1.0
+DRAIN_SECONDS: Final = 3  # how long requests under way may go on when the server stops
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `serve` was asked."""
+
+    sessions: Path | None
+    index: Path | None
+    host: str
+    port: int
+    allow_hosts: tuple[str, ...]
+    open_browser: bool
+    demo: bool
+
+
+async def serve(options: Options) -> None:
+    """Run until interrupted."""
+    security.check_bind(options.host, options.allow_hosts)
+    with _places(options) as places, _bound(options.host, options.port) as listening:
+        port = listening.getsockname()[1]
+        settings = config.load(places)
+        datasette = app.make(
+            {**places, "allow_hosts": list(options.allow_hosts), "port": port, "announce": False}
+        )
+        await datasette.invoke_startup()
+        product = app.product(datasette)
+        _announce(product, options, f"http://{_shown(options.host)}:{port}")
+        if settings.auto_build:
+            product.refresher.request(Wish())
+        progress = asyncio.create_task(_show_progress(product))
+        try:
+            await _run(datasette.app(), listening)
+        finally:
+            progress.cancel()
+            app.close(datasette)
+
+
+async def _run(application: Any, listening: socket.socket) -> None:
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            h11_max_incomplete_event_size=64 * 1024,
+        )
+    )
+    await server.serve(sockets=[listening])
+
+
+@contextmanager
+def _places(options: Options) -> Iterator[dict[str, str]]:
+    """Yield the plugin options for the store and the index; a demo has its own, deleted afterwards."""
+    if not options.demo:
+        given = {"sessions": options.sessions, "index": options.index}
+        yield {name: str(path) for name, path in given.items() if path is not None}
+        return
+    home = Path(tempfile.mkdtemp(prefix="sessiongraph-demo-"))
+    try:
+        demo.write(home / "sessions")
+        yield {"sessions": str(home / "sessions"), "index": str(home / "index")}
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen before anything slow is done, so that a taken port is said at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise SessionGraphError(
+            "SESSION_QUERY_INVALID_CONFIG", f"Port {port} on {host} cannot be used; choose another with --port."
+        ) from error
+    try:
+        yield listening
+    finally:
+        listening.close()
+
+
+def _announce(product: SessionGraph, options: Options, address: str) -> None:
+    settings = product.settings
+    link = signin.link(product, address)
+    click.echo(f"sessiongraph-web is at {address}")
+    click.echo(f"Sign in (this link works once): {link}")
+    if options.demo:
+        click.echo("These are made-up sessions; they are deleted when the server stops.")
+    elif not settings.sessions.is_dir():
+        click.echo(
+            f"No sessions yet: looked in {settings.sessions}. Use dsh once, or say where they are with"
+            " --sessions DIR; `serve --demo` shows made-up ones.",
+            err=True,
+        )
+    if options.host not in security.LOOPBACK:
+        click.echo(
+            "This address can be reached from other machines. Whoever has a sign-in link or a token reads what it"
+            " grants; traffic is not encrypted.",
+            err=True,
+        )
+    if options.open_browser:
+        webbrowser.open(link)
+
+
+async def _show_progress(product: SessionGraph) -> None:
+    """Show how indexing goes on a terminal, one line that is written over."""
+    shown = False
+    while True:
+        await asyncio.sleep(PROGRESS_SECONDS)
+        progress = product.refresher.progress
+        if progress and progress.logs_total > 1 and sys.stderr.isatty():
+            click.echo(f"\r\x1b[KIndexing {progress.logs} of {progress.logs_total} logs", err=True, nl=False)
+            shown = True
+        elif shown and not product.refresher.running:
+            click.echo("\r\x1b[KThe index is up to date.", err=True)
+            shown = False
+
+
+def _shown(host: str) -> str:
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
