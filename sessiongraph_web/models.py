@@ -127,6 +127,22 @@ class Event:
     ignorable: bool = False
     synthetic: bool = False
 
+    @property
+    def call_id(self) -> str | None:
+        """The call that a `tool/call` makes or that a `tool/result` answers."""
+        if self.type == "tool/call":
+            return _text(self.data.get("callId"))
+        message = self.data.get("message")
+        if self.type != "tool/result" or not isinstance(message, dict):
+            return None
+        source = message.get("source")
+        cited = _text(source.get("callId")) if isinstance(source, dict) else None
+        return cited if cited is not None else _text(message.get("toolCallId"))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
 
 FaultCode = Literal[
     "torn_tail",
