@@ -169,26 +169,31 @@ async def test_at_most_sixteen_stay_attached(datasette: Datasette, tmp_path: Pat
 
 
 async def test_eviction_never_closes_a_database_in_use(datasette: Datasette, tmp_path: Path) -> None:
-    """Four hundred requests over more workspaces than fit, forty at a time: every one gets its own answer."""
+    """Four hundred requests over twice as many workspaces as fit, and a slow one that they all overtake."""
     cwds = [f"/w/{number}" for number in range(databases.CAPACITY * 2)]
     known = files(*((workspace(tmp_path, cwd, text=f"words of {cwd}"), cwd) for cwd in cwds))
     held = Databases(datasette)
     gate = asyncio.Semaphore(40)
+    sql = "SELECT text FROM entry"
 
     async def request(cwd: str) -> str:
         name = schema.database_name(cwd)
         async with gate, held.lease(known, name):
             await datasette.refresh_schemas(force=True)
-            database = datasette.get_database(name)
-            for _ in range(10):
-                rows = await database.execute("SELECT text FROM entry")
-            return str(rows.single_value())
+            return str((await datasette.get_database(name).execute(sql)).single_value())
 
-    asked = [cwds[number * 7 % len(cwds)] for number in range(400)]
-    answers = await asyncio.gather(*(request(cwd) for cwd in asked))
+    asked = [cwds[1 + number * 7 % (len(cwds) - 1)] for number in range(400)]
+    slow = schema.database_name(cwds[0])
+    async with held.lease(known, slow):
+        database = datasette.get_database(slow)
+        answers = await asyncio.gather(*(request(cwd) for cwd in asked))
+        assert slow not in attached(datasette)
+        assert (await database.execute(sql)).single_value() == f"words of {cwds[0]}"
+    await asyncio.gather(*held._closing)
 
     assert answers == [f"words of {cwd}" for cwd in asked]
     assert len(attached(datasette)) == databases.CAPACITY
+    assert database._closed
 
 
 async def test_a_replaced_file_serves_the_requests_under_way_to_the_end(
