@@ -160,12 +160,13 @@ def event_trace(units: Iterable[Unit], seq: int, *, session_id: str) -> EventRel
         for node in change.shadowed:
             replaced_by[node.ordinal] = event.ordinal
             seqs[event.ordinal] = event.seq or 0
-        if target is None and event.seq is not None and event.seq <= seq < event.seq + event.count:
+        if event.seq is None:
+            continue
+        if target is None and seq in range(event.seq, event.seq + event.count):
             target = event
             taken = [node.seq for node in change.shadowed]
-        elif target is not None and isinstance(event.source_event_seqs, list) and event.seq is not None:
-            if seq in event.source_event_seqs:
-                derived.append(event.seq)
+        elif target is not None and isinstance(event.source_event_seqs, list) and seq in event.source_event_seqs:
+            derived.append(event.seq)
     if target is None:
         message = f'session "{session_id}" has no event at seq {seq}'
         raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND", message)

@@ -63,6 +63,20 @@ class Log:
         if seeded_from is not None:
             self._inherit(seeded_from)
 
+    @classmethod
+    def verbatim(cls, header: dict[str, Any], events: Sequence[Any]) -> Log:
+        """Return a log of exactly this header and these event lines, whatever they say."""
+        cwd, identity, version = (header.get(key) for key in ("cwd", "id", "version"))
+        made = cls(
+            cwd if isinstance(cwd, str) else None,
+            id=identity if isinstance(identity, str) else None,
+            version=version if isinstance(version, int) else 0,
+        )
+        made.frames = [line(header)]
+        for event in events:
+            made.raw(line(event))
+        return made
+
     def _head(self, parent: str | None, seed: Log | None, origin: str | None, preset: str | None) -> None:
         header: dict[str, Any] = {"type": "session", "version": self.version, "id": self.id}
         header |= {"createdAt": self.created_at}
