@@ -1,0 +1,21 @@
+"""The routes of the home page, workspaces, status and static files; what our templates need anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from datasette import hookimpl
+from jinja2 import Environment
+
+from sessiongraph_web.web import render, routes
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, Callable[..., Any]]]:
+    return routes.for_plugin("status")
+
+
+@hookimpl
+def prepare_jinja2_environment(env: Environment) -> None:
+    render.install(env)

@@ -1,0 +1,135 @@
+"""Makes long texts ready to be shown: clipped, coloured, and within what a page may weigh."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from sessiongraph_web import markup, terminal
+from sessiongraph_web.cards import Body
+
+PAGE_BYTES: Final = 130_000  # of HTML for all bodies of a page
+MAX_BODY_CHARS: Final = 12_000
+MAX_OUTPUT_CHARS: Final = 6_000
+MIN_BODY_BYTES: Final = 360  # what every body gets, however many there are
+TAIL_SHARE: Final = 3  # one third of clipped output is its end
+MAX_DIFF_LINES: Final = 200  # on each side; the comparison is quadratic
+DIFF_CONTEXT: Final = 3
+
+Render = Callable[[str], Markup]
+
+
+class Allowance:
+    """Shares the weight of a page among its bodies: what one does not use, later ones may."""
+
+    def __init__(self, bodies: int, total: int = PAGE_BYTES) -> None:
+        self._left = total
+        self._waiting = max(1, bodies)
+
+    def take(self) -> int:
+        """Return how many bytes the next body may weigh."""
+        share = self._left // max(1, self._waiting)
+        return max(MIN_BODY_BYTES, min(4 * share, self._left - MIN_BODY_BYTES * (self._waiting - 1)))
+
+    def spend(self, body: Markup) -> None:
+        """Count what a body weighed."""
+        self._left = max(0, self._left - len(body.encode()))
+        self._waiting = max(1, self._waiting - 1)
+
+
+def plain(text: str, allowance: Allowance) -> Body:
+    """Show a text as it stands."""
+    html, left_out = _fit(text, _escaped, allowance, MAX_BODY_CHARS)
+    return Body(html, "plain", left_out)
+
+
+def markdown(text: str, allowance: Allowance) -> Body:
+    """Show a text as Markdown."""
+    html, left_out = _fit(text, markup.markdown, allowance, MAX_BODY_CHARS)
+    return Body(html, "markdown", left_out)
+
+
+def code(text: str, language: str | None, allowance: Allowance) -> Body:
+    """Show source code."""
+    html, left_out = _fit(text, lambda part: markup.code(part, language), allowance, MAX_OUTPUT_CHARS)
+    return Body(html, "code", left_out)
+
+
+def output(text: str, allowance: Allowance) -> Body:
+    """Show what a tool printed: its head and its tail, for errors tend to come last."""
+    limit = min(MAX_OUTPUT_CHARS, allowance.take())
+    while True:
+        html, left_out = _head_and_tail(text, limit)
+        if len(html.encode()) <= max(allowance.take(), MIN_BODY_BYTES * 2) or limit < MIN_BODY_BYTES:
+            break
+        limit //= 2
+    allowance.spend(html)
+    return Body(html, "terminal", left_out)
+
+
+def data(value: Any, allowance: Allowance) -> Body:
+    """Show a value as indented JSON."""
+    return code(json.dumps(value, ensure_ascii=False, indent=2, default=str), "json", allowance)
+
+
+def diff(old: str, new: str, allowance: Allowance) -> tuple[Body, int, int]:
+    """Show a change line by line; return it with the numbers of lines added and removed."""
+    before, after = old.splitlines(), new.splitlines()
+    left_out = len("\n".join(before[MAX_DIFF_LINES:])) + len("\n".join(after[MAX_DIFF_LINES:]))
+    lines = list(
+        difflib.unified_diff(
+            [line[:MAX_BODY_CHARS] for line in before[:MAX_DIFF_LINES]],
+            [line[:MAX_BODY_CHARS] for line in after[:MAX_DIFF_LINES]],
+            n=DIFF_CONTEXT,
+            lineterm="",
+        )
+    )[2:]
+    html, clipped = _fit("\n".join(lines), _diff_lines, allowance, MAX_OUTPUT_CHARS)
+    added = sum(line.startswith("+") for line in lines)
+    removed = sum(line.startswith("-") for line in lines)
+    return Body(html, "diff", left_out + clipped), added, removed
+
+
+def _fit(text: str, render: Render, allowance: Allowance, most: int) -> tuple[Markup, int]:
+    """Render as much of a text's beginning as the allowance takes."""
+    room = allowance.take()
+    length = min(len(text), most, room)
+    html = render(text[:length])
+    while len(html.encode()) > room and length > MIN_BODY_BYTES // 6:
+        length = min(length - 1, length * room // len(html.encode()))
+        html = render(text[:length])
+    allowance.spend(html)
+    return html, len(text) - length
+
+
+def _escaped(text: str) -> Markup:
+    return escape(markup.visible(text))
+
+
+def _head_and_tail(text: str, limit: int) -> tuple[Markup, int]:
+    if len(text) <= limit:
+        return markup.shell_output(text), 0
+    tail = limit // TAIL_SHARE
+    head = limit - tail
+    left_out = len(text) - limit
+    gap = Markup('\n<span class="gap">{}</span>\n').format(f"… {left_out:,} characters left out …")
+    return markup.shell_output(text[:head]) + gap + markup.shell_output(_whole_escapes(text[-tail:])), left_out
+
+
+def _whole_escapes(text: str) -> str:
+    """Begin at a line's start, so that no cut escape sequence is taken for text."""
+    _, line_end, rest = text.partition("\n")
+    return rest if line_end and rest else terminal.plain(text)
+
+
+def _diff_lines(text: str) -> Markup:
+    return Markup("").join(_diff_line(line) for line in text.split("\n")) if text else Markup("")
+
+
+def _diff_line(line: str) -> Markup:
+    name = {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1], "same")
+    return Markup('<span class="{}">{}</span>\n').format(name, _escaped(line))

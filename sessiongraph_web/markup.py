@@ -1,0 +1,185 @@
+"""The one place that makes HTML from texts of a log: everything here is escaped, filtered and bounded.
+
+Templates escape by themselves; what they print as it stands is a `Markup` from this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import STANDARD_TYPES
+from pygments.util import ClassNotFound
+
+from sessiongraph_web import terminal
+from sessiongraph_web.answers import Snippet
+
+LINK_SCHEMES: Final = frozenset({"http", "https", "mailto"})
+LINK_RELATION: Final = "noopener noreferrer nofollow"
+MAX_LANGUAGE_CHARS: Final = 32
+HEADING_OFFSET: Final = 3  # a heading of an answer lies below the page's, the turn's and the card's own
+
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+
+
+def visible(text: str) -> str:
+    """Return the text with control characters and those that reorder or hide text written out."""
+    return _HIDDEN.sub(_spell, text)
+
+
+def clip(text: str, length: int) -> str:
+    """Return at most `length` characters of a text, with an ellipsis where some were left out."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def snippet(excerpt: Snippet) -> Markup:
+    """Return an excerpt with its matches marked."""
+    pieces: list[Markup] = []
+    position = 0
+    for start, end in excerpt.matches:
+        pieces.append(_plain(excerpt.text[position:start]))
+        pieces.append(Markup("<mark>{}</mark>").format(_plain(excerpt.text[start:end])))
+        position = end
+    pieces.append(_plain(excerpt.text[position:]))
+    return Markup("").join(pieces)
+
+
+def markdown(text: str) -> Markup:
+    """Render Markdown: no raw HTML, links of three schemes only, images as links that fetch nothing."""
+    return Markup(_parser().render(visible(text)))  # noqa: S704 - the parser below escapes all it is given
+
+
+def code(text: str, language: str | None) -> Markup:
+    """Colour source code by a language's name; a name nobody knows colours nothing."""
+    lexer = _lexer(language or "")
+    if lexer is None:
+        return _plain(text)
+    return _spans((_token_class(kind), value) for kind, value in lexer.get_tokens(visible(text)))
+
+
+def shell_output(text: str) -> Markup:
+    """Render what a terminal showed: colours as classes, every other escape dropped."""
+    return _spans((piece.classes, visible(piece.text)) for piece in terminal.pieces(text))
+
+
+def _plain(text: str) -> Markup:
+    return escape(visible(text))
+
+
+def _spell(match: re.Match[str]) -> str:
+    point = ord(match.group())
+    if point < 0x20:
+        return chr(0x2400 + point)  # the Unicode picture of a control character
+    return f"‹U+{point:04X}›"
+
+
+def _spans(pieces: Iterable[tuple[str, str]]) -> Markup:
+    """Wrap each run of text in a span of its classes; neighbours of one class share a span."""
+    return Markup("").join(
+        Markup('<span class="{}">{}</span>').format(name, text) if name else escape(text)
+        for name, text in _merged(pieces)
+    )
+
+
+def _merged(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    held_name, held = "", ""
+    for name, text in pieces:
+        if name != held_name and held:
+            yield held_name, held
+            held = ""
+        held_name, held = name, held + text
+    if held:
+        yield held_name, held
+
+
+def _lexer(language: str) -> Lexer | None:
+    if not language or len(language) > MAX_LANGUAGE_CHARS:
+        return None
+    return _known_lexer(language.lower())
+
+
+@cache
+def _known_lexer(language: str) -> Lexer | None:
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+def _token_class(kind: Any) -> str:
+    while kind not in STANDARD_TYPES:
+        kind = kind.parent
+    return STANDARD_TYPES[kind]
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
+    parser.enable(["table", "strikethrough"])
+    parser.validateLink = _is_safe_link  # type: ignore[method-assign]
+    rules: dict[str, Callable[..., str]] = {
+        "image": _image,
+        "fence": _fence,
+        "code_block": _fence,
+        "link_open": _link_open,
+        "heading_open": _heading,
+        "heading_close": _heading,
+        "table_open": _table_open,
+        "table_close": _table_close,
+    }
+    for name, rule in rules.items():
+        parser.add_render_rule(name, rule)
+    return parser
+
+
+def _is_safe_link(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme.lower() in LINK_SCHEMES
+    except ValueError:
+        return False
+
+
+def _link_open(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, _env: Any) -> str:
+    tokens[index].attrSet("rel", LINK_RELATION)
+    return renderer.renderToken(tokens, index, options, _env)
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Show a link (plain text where it stands inside another link) instead of fetching an image."""
+    token = tokens[index]
+    words = f"[image: {renderer.renderInlineAsText(token.children or [], options, env)}]"
+    if any(other.type == "link_open" for other in tokens[:index]):
+        return str(escape(words))
+    source = str(token.attrs.get("src", ""))
+    return str(Markup('<a rel="{}" href="{}">{}</a>').format(LINK_RELATION, source, words))
+
+
+def _fence(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _env: Any) -> str:
+    token = tokens[index]
+    language = token.info.split(maxsplit=1)[0] if token.info.strip() else None
+    return str(Markup('<pre class="code"><code>{}</code></pre>').format(code(token.content, language)))
+
+
+def _heading(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _env: Any) -> str:
+    token = tokens[index]
+    level = min(6, int(token.tag[1]) + HEADING_OFFSET)
+    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+
+
+def _table_open(*_: Any) -> str:
+    return '<div class="scroll" tabindex="0"><table>\n'
+
+
+def _table_close(*_: Any) -> str:
+    return "</table></div>\n"

@@ -1,0 +1,130 @@
+"""Prepares answers for who reads them: programs get plain data, pages get what their templates draw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+from markupsafe import Markup
+
+from sessiongraph_web import loose, markup, transcripts, wording
+from sessiongraph_web.answers import (
+    Answer,
+    Branch,
+    EventPage,
+    EventView,
+    Lineage,
+    SessionPage,
+    SessionSummary,
+    TimelinePage,
+)
+from sessiongraph_web.cards import Turn
+from sessiongraph_web.models import Instant
+
+MAX_EVENT_CHARS: Final = 1_000_000 // 4  # of an event on its own page; escapes and colours make four of one
+COLOURED_CHARS: Final = 30_000  # more than this is shown without colours
+ROW_CHARS: Final = 160
+IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # shown in place, never SVG
+
+
+def encode(answer: Answer) -> dict[str, Any]:
+    """Return an answer as JSON-able data: moments in ISO 8601, nothing that strict JSON does not know."""
+    encoded: dict[str, Any] = msgspec.to_builtins(answer, enc_hook=_encode_other)
+    return encoded
+
+
+def envelope(answer: Answer) -> dict[str, Any]:
+    """Return the body of a JSON twin."""
+    return {"ok": True} | encode(answer)
+
+
+def transcript(page: SessionPage, *, focused: bool = False) -> list[Turn]:
+    """Return a page of a session as turns of cards."""
+    return transcripts.tell(page, focused=focused)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One event in a list of events: what it is, and the beginning of what it says."""
+
+    event: EventView
+    about: str
+
+
+def rows(events: list[EventView]) -> list[Row]:
+    """Return events as rows of a list."""
+    return [Row(event, _about(event)) for event in events]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeEvent:
+    """An event as its own page shows it. `left_out` characters are only in its JSON."""
+
+    text: Markup
+    left_out: int
+    before: list[Row]
+    after: list[Row]
+
+
+def event(page: EventPage) -> WholeEvent:
+    """Return what the page of an event shows."""
+    text = json.dumps(page.target.data, ensure_ascii=False, indent=2, default=str)
+    shown = text[:MAX_EVENT_CHARS]
+    return WholeEvent(
+        text=markup.code(shown, "json" if len(shown) <= COLOURED_CHARS else None),
+        left_out=len(text) - len(shown),
+        before=rows(page.before),
+        after=rows(page.after),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outlined:
+    """One line of a family tree in text, `depth` levels in. `session` is None for what lies outside the view."""
+
+    depth: int
+    session: SessionSummary | None
+    role: str
+
+
+def outline(answer: Lineage) -> list[Outlined]:
+    """Return a lineage as indented lines, oldest ancestor first."""
+    lines = [] if answer.complete else [Outlined(0, None, "outside")]
+    for ancestor in reversed(answer.ancestors):
+        lines.append(Outlined(len(lines), ancestor, "ancestor"))
+    lines.append(Outlined(len(lines), answer.session, "self"))
+    return lines + list(_descend(answer.descendants, len(lines)))
+
+
+def by_day(answer: TimelinePage) -> list[tuple[str | None, list[SessionSummary]]]:
+    """Group the sessions of a timeline by UTC day, in their order."""
+    moments = {s.log_id: s.last_at if answer.sort == "activity" else s.created_at for s in answer.sessions}
+    grouped = groupby(answer.sessions, key=lambda session: wording.day(moments[session.log_id]))
+    return [(day, list(sessions)) for day, sessions in grouped]
+
+
+def _descend(branches: list[Branch], depth: int) -> Iterator[Outlined]:
+    waiting = [(branch, depth) for branch in reversed(branches)]
+    while waiting:
+        branch, level = waiting.pop()
+        yield Outlined(level, branch.session, branch.link or "outside")
+        waiting += [(child, level + 1) for child in reversed(branch.descendants)]
+
+
+def _about(event: EventView) -> str:
+    data = loose.mapping(event.data)
+    text = loose.texts(data.get("content")) or loose.texts(loose.at(data, "message.content"))
+    name = loose.string(data.get("name"))
+    if not text and name:
+        text = f"{name} {loose.said(data.get('arguments') or '')}"
+    return markup.clip(" ".join((text or loose.said(data))[: ROW_CHARS * 3].split()), ROW_CHARS)
+
+
+def _encode_other(value: object) -> object:
+    if isinstance(value, Instant):
+        return value.iso
+    raise NotImplementedError(f"an answer holds a {type(value).__name__}")

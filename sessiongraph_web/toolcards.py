@@ -1,0 +1,172 @@
+"""Makes one card of a tool call and its result: a line that says what happened, and the parts behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from sessiongraph_web import bodies, loose, markup, terminal, wording
+from sessiongraph_web.answers import EventView
+from sessiongraph_web.attached import cited
+from sessiongraph_web.bodies import Allowance
+from sessiongraph_web.cards import Outcome, Section, Tool, place
+
+ARGUMENT_CHARS: Final = 180
+NAME_CHARS: Final = 60
+SHELLS: Final = frozenset({"bash", "shell", "sh", "exec", "run_command", "execute_command", "terminal"})
+WRITERS: Final = frozenset({"write", "write_file", "create_file"})
+MAIN_ARGUMENTS: Final = (
+    "command", "cmd", "file_path", "path", "pattern", "query", "queries", "url", "cd", "description", "prompt",
+    "objective", "name", "script", "skill",
+)  # fmt: skip
+_EXIT_CODE: Final = re.compile(r"\[exit code: (-?\d{1,10})\]")
+_LANGUAGES: Final = {
+    "py": "python", "js": "javascript", "mjs": "javascript", "ts": "typescript", "tsx": "tsx", "jsx": "jsx",
+    "rs": "rust", "go": "go", "c": "c", "h": "c", "cpp": "cpp", "java": "java", "rb": "ruby", "sh": "bash",
+    "json": "json", "yml": "yaml", "yaml": "yaml", "toml": "toml", "html": "html", "css": "css", "sql": "sql",
+    "md": "markdown", "xml": "xml", "swift": "swift", "kt": "kotlin", "php": "php", "lua": "lua",
+}  # fmt: skip
+
+
+def tool(
+    call: EventView | None, result: EventView | None, allowance: Allowance, *, waiting: bool = False
+) -> Tool:
+    """Return the card of a call and its result, either of which may be missing from the page."""
+    event = call or result
+    if event is None:
+        raise ValueError("a card needs a call or a result")
+    name = loose.string(call.data.get("name")) if call else None
+    arguments = loose.decoded(call.data.get("arguments")) if call else None
+    message = loose.mapping(loose.at(result.data, "message")) if result else {}
+    text = loose.texts(message.get("content"))
+    changes = _changes(arguments, result)
+    sections, added, removed = _sections(name, call, arguments, result, text, changes, allowance)
+    outcome, outcome_text = _outcome(result, text, call=call, waiting=waiting)
+    return Tool(
+        place=place(event),
+        name=markup.clip(name or ("tool" if call else "Tool output"), NAME_CHARS),
+        argument=_argument(call, arguments),
+        outcome=outcome,
+        outcome_text=outcome_text,
+        took=wording.between(call.time, result.time) if call and result else None,
+        sections=sections,
+        attached=cited(message.get("content")),
+        partner=result.ordinal if call and result else event.partner,
+        added=added,
+        removed=removed,
+    )
+
+
+def _argument(call: EventView | None, arguments: Any) -> str:
+    """Return the argument that tells most, on one line."""
+    if call is None:
+        return ""
+    fields = loose.mapping(arguments)
+    value = next((fields[name] for name in MAIN_ARGUMENTS if fields.get(name)), None)
+    if value is None:
+        value = next((item for item in fields.values() if isinstance(item, str) and item), fields or arguments)
+    if value is None:
+        value = call.data.get("arguments") or ""
+    if value == {}:
+        return ""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = ", ".join(value)
+    return markup.clip(" ".join(terminal.plain(loose.said(value)[: ARGUMENT_CHARS * 4]).split()), ARGUMENT_CHARS)
+
+
+def _outcome(
+    result: EventView | None, text: str, *, call: EventView | None, waiting: bool
+) -> tuple[Outcome, str]:
+    """Say how a call ended. A shell command that failed is no error to dsh, but it is one to a reader."""
+    if result is None:
+        if waiting:
+            return "waiting", "running"
+        elsewhere = call is not None and call.partner is not None
+        return ("waiting", "result on a later page") if elsewhere else ("missing", "no result")
+    error = loose.mapping(result.data.get("error"))
+    if loose.at(result.data, "message.isError") is True or error:
+        return "failed", markup.clip(loose.string(error.get("code")) or "failed", NAME_CHARS)
+    codes = _EXIT_CODE.findall(text[-4096:])
+    if codes and int(codes[-1]) != 0:
+        return "exit", f"exit {int(codes[-1])}"
+    return "ok", "ok"
+
+
+def _changes(arguments: Any, result: EventView | None) -> list[tuple[str, str, str]]:
+    """Return what a call changed in files: path, old text, new text."""
+    meta = loose.mapping(result.data.get("meta")) if result else {}
+    found = [loose.mapping(item) for item in loose.items(meta.get("diffs"))]
+    changes = [
+        (loose.string(item.get("path")) or "", str(item.get("oldText") or ""), str(item.get("newText") or ""))
+        for item in found
+        if isinstance(item.get("oldText") or "", str) and isinstance(item.get("newText") or "", str)
+    ]
+    fields = loose.mapping(arguments)
+    if not changes and isinstance(fields.get("old_string"), str) and isinstance(fields.get("new_string"), str):
+        changes = [(loose.string(fields.get("file_path")) or "", fields["old_string"], fields["new_string"])]
+    return changes
+
+
+def _sections(
+    name: str | None,
+    call: EventView | None,
+    arguments: Any,
+    result: EventView | None,
+    text: str,
+    changes: list[tuple[str, str, str]],
+    allowance: Allowance,
+) -> tuple[list[Section], int, int]:
+    sections: list[Section] = []
+    added = removed = 0
+    for path, old, new in changes:
+        body, plus, minus = bodies.diff(old, new, allowance)
+        sections.append(Section(markup.clip(path, ARGUMENT_CHARS) or "Change", body))
+        added, removed = added + plus, removed + minus
+    if call is not None and not changes:
+        sections += _input(name or "", call, arguments, allowance)
+    if result is not None:
+        sections += _output(result, text, allowance, brief=bool(changes))
+    return sections, added, removed
+
+
+def _input(name: str, call: EventView, arguments: Any, allowance: Allowance) -> list[Section]:
+    fields = loose.mapping(arguments)
+    command = fields.get("command")
+    if name in SHELLS and isinstance(command, str):
+        rest = {key: value for key, value in fields.items() if key not in ("command", "description")}
+        shell = [Section("Command", bodies.code(command, "bash", allowance))]
+        return shell + ([Section("Options", bodies.data(rest, allowance))] if rest else [])
+    content = fields.get("content")
+    if name in WRITERS and isinstance(content, str):
+        return [Section("Written", bodies.code(content, _language(fields), allowance))]
+    prompt = fields.get("prompt")
+    if isinstance(prompt, str) and name.startswith(("subagent", "task", "agent")):
+        return [Section("Prompt", bodies.plain(prompt, allowance))]
+    if arguments is None and call.data.get("arguments"):
+        return [Section("Arguments, not JSON", bodies.plain(loose.said(call.data["arguments"]), allowance))]
+    if not fields and not arguments:
+        return []
+    return [Section("Arguments", bodies.data(arguments, allowance))]
+
+
+def _output(result: EventView, text: str, allowance: Allowance, *, brief: bool) -> list[Section]:
+    meta = loose.mapping(result.data.get("meta"))
+    lines = [loose.mapping(line) for line in loose.items(meta.get("lines"))]
+    if lines and all(isinstance(line.get("text"), str) for line in lines):
+        source = "\n".join(line["text"] for line in lines)
+        return [Section(_range(lines, meta), bodies.code(source, _language(meta), allowance))]
+    if not text or (brief and len(text) < ARGUMENT_CHARS and not result.data.get("error")):
+        return []
+    return [Section("Output", bodies.output(text, allowance))]
+
+
+def _range(lines: list[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:
+    first, last, total = lines[0].get("number"), lines[-1].get("number"), meta.get("totalLines")
+    return f"Lines {first}–{last} of {total}" if loose.integer(total) is not None else "Content"
+
+
+def _language(fields: Mapping[str, Any]) -> str | None:
+    path = loose.string(fields.get("file_path")) or loose.string(fields.get("path")) or ""
+    return _LANGUAGES.get(PurePosixPath(path).suffix.removeprefix(".").lower())

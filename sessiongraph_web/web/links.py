@@ -1,0 +1,93 @@
+"""The addresses of pages: how an id is spelled in a path, and the links that pages and JSON share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote, urlencode
+
+from datasette.utils import tilde_decode, tilde_encode
+
+from sessiongraph_web.answers import SessionSummary
+
+Value = str | int | bool | None | Sequence[str]
+_CANONICAL: Final = re.compile(r"(?:[A-Za-z0-9_+-]|~[0-9A-F]{2})+")
+
+
+def canonical(text: str) -> str:
+    """Return the one spelling of an id in a path."""
+    return str(tilde_encode(text))
+
+
+def decode(spelled: str) -> str | None:
+    """Read an id from a path: tilde-encoded if it is canonical, else percent-encoded, decoded once.
+
+    None for bytes that are no UTF-8.
+    """
+    try:
+        if _CANONICAL.fullmatch(spelled) and canonical(tilde_decode(spelled)) == spelled:
+            return str(tilde_decode(spelled))
+        return unquote(spelled, errors="strict")
+    except UnicodeDecodeError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Makes addresses under one base path (`/` unless the server is mounted elsewhere)."""
+
+    base: str = "/"
+
+    def path(self, tail: str, **parameters: Value) -> str:
+        """Return the address of a path below the base; parameters that are None, False or empty are left out."""
+        query = urlencode([pair for name, value in parameters.items() for pair in _pairs(name, value)])
+        return self.base.rstrip("/") + tail + (f"?{query}" if query else "")
+
+    def session(self, session: SessionSummary, tail: str = "", **parameters: Value) -> str:
+        """Return the address of a session's page (or of what lies under it); one of two twins is told apart."""
+        log = session.log_id if session.duplicate else None
+        return self.path(f"/sessions/{canonical(session.id)}{tail}", log=log, **parameters)
+
+    def session_id(self, session_id: str, **parameters: Value) -> str:
+        """Return the address of the session with this id."""
+        return self.path(f"/sessions/{canonical(session_id)}", **parameters)
+
+    def event(self, session: SessionSummary, seq: int | None, ordinal: int, *, repeated: bool = False) -> str:
+        """Return the permanent address of an event; one without a number of its own goes by its ordinal."""
+        if seq is None:
+            return self.session(session, "/events/-", ordinal=ordinal)
+        return self.session(session, f"/events/{seq}", ordinal=ordinal if repeated else None)
+
+    def place(self, session: SessionSummary, ordinal: int) -> str:
+        """Return the address of an event inside the transcript, with what came shortly before it."""
+        return self.session(session, ordinal=str(max(0, ordinal - LEAD_IN))) + f"#e{ordinal}"
+
+    def trace(self, session: SessionSummary) -> str:
+        """Return the address of a session's lineage."""
+        log = session.log_id if session.duplicate else None
+        return self.path(f"/trace/{canonical(session.id)}", log=log)
+
+    def export(self, session: SessionSummary, suffix: str = ".zip", **parameters: Value) -> str:
+        """Return the address of a session's download."""
+        log = session.log_id if session.duplicate else None
+        return self.path(f"/export/{canonical(session.id)}{suffix}", log=log, **parameters)
+
+
+LEAD_IN: Final = 6  # events shown before the one that a search hit points at
+
+
+def without(parameters: Mapping[str, Sequence[str]], *names: str) -> dict[str, list[str]]:
+    """Return request parameters less some: what a link that changes those keeps."""
+    return {name: list(values) for name, values in parameters.items() if name not in names}
+
+
+def _pairs(name: str, value: Value) -> list[tuple[str, str]]:
+    if value is None or value is False or value == "":
+        return []
+    if value is True:
+        return [(name, "1")]
+    if isinstance(value, str | int):
+        return [(name, str(value))]
+    return [(name, item) for item in value]

@@ -1,0 +1,108 @@
+"""Renders templates to HTML: one Jinja environment per Datasette instance, and what every page knows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import jinja2
+from markupsafe import Markup, escape
+
+from sessiongraph_web import markup, wording
+from sessiongraph_web.access import Caller
+from sessiongraph_web.web.links import Links, without
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+STATIC: Final = Path(__file__).resolve().parent.parent / "static"
+FOLDER: Final = "sessiongraph/"
+_TEMPLATES: Final = (STATIC.parent / "templates", STATIC.parent.parent / "templates")  # of a wheel, of a checkout
+_environments: WeakKeyDictionary[Datasette, jinja2.Environment] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every page shows beside its content."""
+
+    caller: Caller
+    links: Links
+    theme: str | None = None
+    twin: str | None = None
+
+    @property
+    def scheme(self) -> str | None:
+        """The colour scheme the reader chose, if any."""
+        return self.theme if self.theme in ("light", "dark") else None
+
+
+def page(datasette: Datasette, template: str, frame: Frame, context: Mapping[str, Any]) -> str:
+    """Render one page of ours."""
+    return _environment(datasette).get_template(FOLDER + template).render(context, frame=frame, links=frame.links)
+
+
+def install(environment: jinja2.Environment) -> None:
+    """Give an environment the filters and functions that our templates use."""
+    environment.filters.update(
+        bytes=wording.byte_size,
+        clip=markup.clip,
+        count=wording.count,
+        duration=wording.duration,
+        exact=exact,
+        number=wording.number,
+        snippet=markup.snippet,
+        utc=wording.utc,
+        visible=markup.visible,
+        without=without,
+    )
+    environment.globals.update(asset=asset, wording=wording)
+
+
+def exact(text: object) -> Markup:
+    """Escape a text without making its control characters visible: for values that come back in a form."""
+    return escape(str(text))
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the path below the base of a static file; it changes with the file's content."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{digest}/{name}"
+
+
+@cache
+def asset_names() -> frozenset[str]:
+    """Return the names of the static files."""
+    return frozenset(path.name for path in STATIC.iterdir() if path.is_file())
+
+
+def _environment(datasette: Datasette) -> jinja2.Environment:
+    """Return the environment for our pages: Datasette's templates, rendered in the thread that calls."""
+    if datasette not in _environments:
+        theirs = datasette.get_jinja_environment()
+        loaders = [theirs.loader, *(jinja2.FileSystemLoader(path) for path in _TEMPLATES)]
+        environment = jinja2.Environment(
+            loader=jinja2.ChoiceLoader([loader for loader in loaders if loader is not None]),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=_finalize,
+        )
+        install(environment)
+        _environments[datasette] = environment
+    return _environments[datasette]
+
+
+def _finalize(value: object) -> object:
+    """Make hidden characters visible in every text that a template prints; None prints nothing."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, str):
+        return markup.visible(value)
+    return "" if value is None else value

@@ -1,0 +1,153 @@
+"""What a search page offers beside its hits: chips that drop a filter, facets that add one, ways to sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sessiongraph_web import wording
+from sessiongraph_web.answers import SearchPage, Status
+from sessiongraph_web.models import DEFAULT_KINDS, KINDS
+from sessiongraph_web.web.links import Links, without
+
+Parameters = Mapping[str, Sequence[str]]
+
+FACET_ROWS: Final = 8
+FACET_PARAMETERS: Final = {"workspace": "workspace", "kind": "kinds", "tool": "tool", "model": "model"}
+NOT_CHIPS: Final = frozenset({"q", "cursor", "limit", "sort", "group", "match", "tz"})
+SORTS: Final = {"relevance": "Best match", "newest": "Newest", "oldest": "Oldest"}
+FULL_ROWS: Final = 40  # on longer pages each session shows its best hit alone
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A link that changes one thing about a request."""
+
+    label: str
+    url: str
+    chosen: bool = False
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FacetBox:
+    """One facet: its values as choices, and how many more there are."""
+
+    title: str
+    choices: list[Choice]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """Everything a search page offers to change."""
+
+    chips: list[Choice]
+    kinds: list[Choice]
+    facets: list[FacetBox]
+    sorts: list[Choice]
+    next_url: str | None
+    show_more_hits: bool
+
+
+def describe(answer: SearchPage, parameters: Parameters, links: Links) -> Offers:
+    """Return what the page of this answer offers."""
+    base = without(parameters, "cursor")
+    return Offers(
+        chips=list(_chips(base, links)),
+        kinds=_kinds(answer, base, links),
+        facets=[box for name in FACET_PARAMETERS if (box := _facet(name, answer, base, links)) is not None],
+        sorts=[
+            Choice(label, _url(links, base | {"sort": [sort]}), chosen=answer.sort == sort)
+            for sort, label in SORTS.items()
+        ],
+        next_url=_url(links, base | {"cursor": [answer.next_cursor]}) if answer.next_cursor else None,
+        show_more_hits=len(answer.sessions) <= FULL_ROWS,
+    )
+
+
+def _chips(parameters: Parameters, links: Links) -> Iterator[Choice]:
+    for name, values in parameters.items():
+        if name in NOT_CHIPS:
+            continue
+        for value in values:
+            rest = {**parameters, name: [other for other in values if other != value]}
+            shown = wording.KINDS.get(value, value) if name == "kinds" else value
+            yield Choice(f"{name.replace('_', ' ')}: {shown}", _url(links, rest))
+
+
+def _kinds(answer: SearchPage, parameters: Parameters, links: Links) -> list[Choice]:
+    """Offer each kind alone, beside the kinds that a search looks at by itself."""
+    given = [kind for value in parameters.get("kinds", []) for kind in value.split(",")]
+    rest = without(parameters, "kinds")
+    usual = sum(answer.kind_counts.get(kind, 0) for kind in DEFAULT_KINDS)
+    choices = [Choice("Conversation", _url(links, rest), chosen=not given, count=usual)]
+    choices += [
+        Choice(
+            wording.KINDS[kind],
+            _url(links, rest | {"kinds": [kind]}),
+            chosen=given == [kind],
+            count=answer.kind_counts.get(kind, 0),
+        )
+        for kind in KINDS
+        if answer.kind_counts.get(kind) or given == [kind]
+    ]
+    return choices
+
+
+def _facet(name: str, answer: SearchPage, parameters: Parameters, links: Links) -> FacetBox | None:
+    values = [facet for facet in answer.facets.get(name, []) if facet.value is not None]
+    parameter = FACET_PARAMETERS[name]
+    if name == "kind" or (len(values) < 2 and not parameters.get(parameter)):
+        return None
+    chosen = set(parameters.get(parameter, []))
+    choices = [
+        Choice(
+            str(facet.value),
+            _url(links, {**parameters, parameter: sorted(chosen ^ {str(facet.value)})}),
+            chosen=facet.value in chosen,
+            count=facet.count,
+        )
+        for facet in values[:FACET_ROWS]
+    ]
+    return FacetBox(wording.FACETS[name], choices, max(0, len(values) - FACET_ROWS))
+
+
+def _url(links: Links, parameters: Parameters) -> str:
+    return links.path("/search", **{name: list(values) for name, values in parameters.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerOffers:
+    """The ways through the ledger: one state or all, and the next page."""
+
+    states: list[Choice]
+    next_url: str | None
+    previous_url: str | None
+
+
+def ledger(answer: Status, parameters: Parameters, links: Links) -> LedgerOffers:
+    """Return what the ledger of a status page offers."""
+    given = parameters.get("states", [])
+    offset = _whole(parameters.get("offset", []))
+    shown = len(answer.ledger or [])
+    total = answer.ledger_total or 0
+    states = [Choice("All files", links.path("/status", ledger="1"), chosen=bool(answer.ledger) and not given)]
+    states += [
+        Choice(
+            state, links.path("/status", ledger="1", states=state), chosen=list(given) == [state], count=number
+        )
+        for state, number in (answer.states or {}).items()
+        if number
+    ]
+    after, before = offset + shown, max(0, offset - (_whole(parameters.get("limit", [])) or 100))
+    return LedgerOffers(
+        states,
+        links.path("/status", ledger="1", states=given, offset=str(after)) if shown and after < total else None,
+        links.path("/status", ledger="1", states=given, offset=str(before)) if offset else None,
+    )
+
+
+def _whole(values: Sequence[str]) -> int:
+    return int(values[0]) if values and values[0].isdecimal() else 0

@@ -1,0 +1,172 @@
+"""The views: each turns a request into one operation, and its answer into what its page needs."""
+
+from __future__ import annotations
+
+import mimetypes
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from sessiongraph_web import filters, pictures, presentation
+from sessiongraph_web.answers import (
+    EventPage,
+    Home,
+    Lineage,
+    SearchPage,
+    SessionPage,
+    Status,
+    TimelinePage,
+    WorkspaceList,
+)
+from sessiongraph_web.errors import not_found
+from sessiongraph_web.indexer import Wish
+from sessiongraph_web.web import render, searching
+from sessiongraph_web.web.http import Asked, File, Parameters, Redirect, View
+
+RECENT: Final = 10  # sessions on the home page
+NEIGHBOURS: Final = 3  # shown on each side of an event where none are asked for
+
+
+def _home(asked: Asked) -> Home:
+    recent = {**asked.parameters, "sort": ["activity"], "limit": [str(RECENT)]}
+    return Home(
+        timeline=asked.product.timeline(asked.caller, filters.parse_timeline(recent, asked.settings)),
+        workspaces=asked.product.workspaces(asked.caller),
+        status=asked.product.status(asked.caller, filters.parse_status({}, asked.settings)),
+    )
+
+
+def _home_context(answer: Home, _asked: Asked) -> dict[str, Any]:
+    return {"heatmap": _heatmap(answer.timeline)}
+
+
+def _search(asked: Asked) -> SearchPage:
+    return asked.product.search(asked.caller, filters.parse_search(asked.parameters, asked.settings))
+
+
+def _search_context(answer: SearchPage, asked: Asked) -> dict[str, Any]:
+    return {"search": searching.describe(answer, asked.parameters, asked.links)}
+
+
+def _search_blank(asked: Asked) -> str | None:
+    """Name the page for a search that asks nothing yet."""
+    return None if "".join(asked.parameters.get("q", [])).strip() else "search_blank.html"
+
+
+def _session(asked: Asked) -> SessionPage:
+    request = filters.parse_session(asked.variables["id"], asked.parameters, asked.settings)
+    return asked.product.session(asked.caller, request)
+
+
+def _session_context(answer: SessionPage, asked: Asked) -> dict[str, Any]:
+    focused = asked.looks.get("view") == ["focus"]
+    return {"turns": presentation.transcript(answer, focused=focused), "focused": focused}
+
+
+def _events_context(answer: SessionPage, _asked: Asked) -> dict[str, Any]:
+    return {"rows": presentation.rows(answer.events)}
+
+
+def _event(asked: Asked) -> EventPage:
+    given: Parameters = {"before": [str(NEIGHBOURS)], "after": [str(NEIGHBOURS)], **asked.parameters}
+    if asked.variables["seq"] != "-":
+        given = {**given, "seq": [asked.variables["seq"]]}
+    return asked.product.event(asked.caller, filters.parse_event(asked.variables["id"], given, asked.settings))
+
+
+def _event_context(answer: EventPage, _asked: Asked) -> dict[str, Any]:
+    return {"shown": presentation.event(answer), "relations": pictures.relations(answer.trace)}
+
+
+def _attachment(asked: Asked) -> File:
+    request = filters.parse_session(asked.variables["id"], asked.parameters, asked.settings)
+    found = asked.product.attachment(asked.caller, request, asked.variables["sha256"])
+    return File(found.filename, found.media_type, found.chunks, inline=found.media_type in presentation.IMAGES)
+
+
+def _trace(asked: Asked) -> Lineage:
+    request = filters.parse_session(asked.variables["id"], asked.parameters, asked.settings)
+    return asked.product.trace(asked.caller, request)
+
+
+def _trace_context(answer: Lineage, _asked: Asked) -> dict[str, Any]:
+    return {"picture": pictures.lineage(answer), "outline": presentation.outline(answer)}
+
+
+def _timeline(asked: Asked) -> TimelinePage:
+    return asked.product.timeline(asked.caller, filters.parse_timeline(asked.parameters, asked.settings))
+
+
+def _timeline_context(answer: TimelinePage, asked: Asked) -> dict[str, Any]:
+    return {
+        "heatmap": _heatmap(answer),
+        "days": presentation.by_day(answer),
+        "day": next(iter(asked.parameters.get("day", [])), None),
+    }
+
+
+def _heatmap(answer: TimelinePage) -> pictures.Heatmap:
+    return pictures.heatmap(answer.days, datetime.now(ZoneInfo(answer.zone)).date())
+
+
+def _workspaces(asked: Asked) -> WorkspaceList:
+    return asked.product.workspaces(asked.caller)
+
+
+def _status(asked: Asked) -> Status:
+    return asked.product.status(asked.caller, filters.parse_status(asked.parameters, asked.settings))
+
+
+def _status_context(answer: Status, asked: Asked) -> dict[str, Any]:
+    return {"ledger": searching.ledger(answer, asked.parameters, asked.links)}
+
+
+def _refresh(asked: Asked) -> Redirect:
+    asked.product.refresher.request(Wish())
+    return Redirect(asked.links.path("/status"), 303)
+
+
+def _rebuild(asked: Asked) -> Redirect:
+    asked.product.refresher.request(Wish(force=True))
+    return Redirect(asked.links.path("/status"), 303)
+
+
+def _export(asked: Asked) -> File:
+    return _download(asked, {})
+
+
+def _export_raw(asked: Asked) -> File:
+    return _download(asked, {"format": ["raw"]})
+
+
+def _download(asked: Asked, fixed: Parameters) -> File:
+    request = filters.parse_export(asked.variables["id"], {**asked.parameters, **fixed}, asked.settings)
+    download = asked.product.export(asked.caller, request)
+    return File(download.filename, download.media_type, download.chunks)
+
+
+def _static(asked: Asked) -> File:
+    name = asked.variables["name"]
+    if name not in render.asset_names():
+        raise not_found()
+    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    fresh = render.asset(name) == f"/static/{asked.variables['digest']}/{name}"
+    body = (render.STATIC / name).read_bytes()
+    return File(name, f"{media_type}; charset=utf-8", iter([body]), inline=True, immutable=fresh)
+
+
+HOME: Final = View(_home, "home.html", _home_context, zoned=True)
+SEARCH: Final = View(_search, "search.html", _search_context, zoned=True, blank=_search_blank)
+SESSION: Final = View(_session, "session.html", _session_context)
+EVENTS: Final = View(_session, "events.html", _events_context)
+EVENT: Final = View(_event, "event.html", _event_context)
+ATTACHMENT: Final = View(_attachment)
+TRACE: Final = View(_trace, "trace.html", _trace_context)
+TIMELINE: Final = View(_timeline, "timeline.html", _timeline_context, zoned=True)
+WORKSPACES: Final = View(_workspaces, "workspaces.html")
+STATUS: Final = View(_status, "status.html", _status_context)
+REFRESH: Final = View(_refresh)
+REBUILD: Final = View(_rebuild)
+EXPORT: Final = View(_export)
+EXPORT_RAW: Final = View(_export_raw)
+STATIC: Final = View(_static, static=True)
