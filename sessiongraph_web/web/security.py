@@ -19,7 +19,7 @@ from sessiongraph_web import access
 from sessiongraph_web.access import Caller
 from sessiongraph_web.config import PLUGIN_NAME
 from sessiongraph_web.errors import SessionGraphError
-from sessiongraph_web.web import app, http, routes, signin
+from sessiongraph_web.web import app, http, links, render, routes, signin
 from sessiongraph_web.web.databases import Databases, Files
 
 if TYPE_CHECKING:
@@ -113,10 +113,17 @@ class FrontDoor:
             if where.kind in ("sign-in", "public"):
                 return None
             if where.kind == "ours":
-                return None if caller.is_known else not_signed_in(self._datasette, request)
+                return await self._admit_to_product(request, caller)
             return await self._admit_to_datasette(request, caller, where, stack)
         except SessionGraphError as error:
             return _failed(self._datasette, request, error)
+
+    async def _admit_to_product(self, request: Request, caller: Caller) -> Response | None:
+        """Let a known caller in, unless the configuration closes the instance to him."""
+        if not caller.is_known:
+            return not_signed_in(self._datasette, request)
+        is_open = await self._datasette.allowed(action="view-instance", actor=access.to_actor(caller))
+        return None if is_open else not_found(self._datasette, request)
 
     async def _admit_to_datasette(
         self, request: Request, caller: Caller, where: Place, stack: AsyncExitStack
@@ -131,7 +138,7 @@ class FrontDoor:
                 lease = _databases(self._datasette).lease(files, where.database)
                 await stack.enter_async_context(lease)
                 return None
-        return not_found(request)
+        return not_found(self._datasette, request)
 
     async def _files(self) -> Files:
         return await asyncio.to_thread(app.product(self._datasette).databases, access.OWNER)
@@ -191,11 +198,14 @@ def check_bind(host: str, allow_hosts: Collection[str]) -> None:
         )
 
 
-def not_found(request: Request) -> Response:
-    """Return the one answer to what is missing, foreign or forbidden."""
-    if request.path.endswith(".json"):
-        return _json(error_body("Not found", 404))
-    return Response(_NOT_FOUND, 404, content_type="text/html; charset=utf-8")
+def not_found(datasette: Datasette, request: Request) -> Response:
+    """Return the one answer to what is missing, foreign or forbidden; only its format follows the request."""
+    error = SessionGraphError("SESSION_QUERY_SESSION_NOT_FOUND", "There is nothing here that you may see.")
+    if _wants_json(request):
+        return _json(error_body(error.detail, 404) | {"code": error.code})
+    frame = render.Frame(caller=access.NOBODY, links=links.Links(datasette.setting("base_url")))
+    body = render.page(datasette, "error.html", frame, {"error": error, "status": 404})
+    return Response(body, 404, content_type="text/html; charset=utf-8")
 
 
 def not_signed_in(datasette: Datasette, request: Request) -> Response:
@@ -314,15 +324,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-_NOT_FOUND: Final = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Not found</title>
-<h1>Not found</h1>
-<p>There is nothing here, or nothing that this sign-in may see.</p>
-<p lang="zh">这里没有内容，或者当前登录身份无权查看。</p>
-<p><a href="/">sessiongraph</a></p>
-"""
