@@ -39,7 +39,7 @@ def mask(text: str) -> tuple[str, int]:
     Masking twice changes nothing more. If masking fails, the whole text is withheld and counts as one.
     """
     try:
-        return _mask(text) if _SUSPECT(text) else (text, 0)
+        return _mask(text) if _is_suspect(text) else (text, 0)
     except Exception:  # noqa: BLE001 - whatever went wrong, nothing unmasked may leave
         return WITHHELD, 1
 
@@ -151,7 +151,7 @@ def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _private_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of PEM private keys: whole blocks, and what is left of blocks whose other end was cut off."""
+    """Yield the spans of PEM private keys: whole blocks, and what is left of those that were cut off."""
     done = 0
     for border in _PEM_BORDER.finditer(text):
         if border.start() < done:
@@ -249,11 +249,15 @@ def _is_flag_value(match: re.Match[str]) -> bool:
     return _is_real("token", match["secret"], "quoted")
 
 
+def _is_authorization(match: re.Match[str]) -> bool:
+    return match["scheme"] is not None or _has_digit(match["secret"])
+
+
 def _is_real_password(match: re.Match[str]) -> bool:
     return not _PLACEHOLDER_IN_URL.fullmatch(match["secret"])
 
 
-# A token may follow an escape or a colour code whose last character is a letter: `\nsk-…`, `\x1b[32msk-…`, `%3Dsk-…`.
+# A token may follow an escape or a colour code that ends in a letter: `\nsk-…`, `\x1b[32msk-…`, `%3Dsk-…`.
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[abfnrtv])|(?<=[0-9\[]m)|(?<=%[0-9A-F][0-9A-F]))"
 _END: Final = r"(?![A-Za-z0-9])"
 _DATABASES: Final = (
@@ -281,7 +285,7 @@ _RULES: Final = (
     _rule("atlassian-token", "ATBB ATATT ATCTT", _START + r"AT(?:BB|ATT|CTT)[\w=-]{28,}"),
     _rule("npm-token", "npm_", _START + r"npm_[A-Za-z0-9]{30,}"),
     _rule("pypi-token", "pypi-", r"pypi-[\w-]{40,}"),
-    _rule("docker-token", "dckr_pat_", r"dckr_pat_[\w-]{20,}"),
+    _rule("docker-token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9]{8}[\w-]{12,}"),
     _rule("hugging-face-token", "hf_", _START + r"hf_[A-Za-z0-9]{30,}"),
     _rule("model-key", "sk-", _START + r"sk-(?:ant|proj|svcacct|admin|or|lf)-[\w-]{20,}"),
     _rule("model-key", "sk-", _START + r"(?<!-)sk-[A-Za-z0-9]{20,}[\w-]*"),
@@ -296,15 +300,15 @@ _RULES: Final = (
         "hooks.slack.com",
         r"(?<=://hooks\.slack\.com/)(?P<secret>(?:services|workflows)/[\w/-]{20,})",
     ),
-    _rule("stripe-key", "sk_ rk_", _START + r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _rule("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_", _START + r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     _rule("webhook-secret", "whsec_", r"whsec_[A-Za-z0-9]{16,}[A-Za-z0-9+/]*={0,2}"),
     _rule("twilio-key", "SK", _START + r"SK[0-9a-f]{32}" + _END),
     _rule("sendgrid-key", "SG.", _START + r"SG\.[\w-]{16,}\.[\w-]{16,}"),
     _rule("telegram-token", ":AA", r"(?<![0-9])[0-9]{8,10}:AA[\w-]{32,}"),
     _rule(
         "service-token",
-        "_",
-        _START + r"(?:shp(?:at|ss|ca|pa)|sbp|glsa|r8|do[opr]_v1|lin_api|ntn)_[A-Za-z0-9]{30,}\w*",
+        "shpat_ shpss_ shpca_ shppa_ sbp_ glsa_ r8_ doo_v1_ dop_v1_ dor_v1_ lin_api_ ntn_",
+        r"(?:shp(?:at|ss|ca|pa)|sbp|glsa|r8|do[opr]_v1|lin_api|ntn)_[A-Za-z0-9]{30,}\w*",
     ),
     _rule("bearer-token", "Bearer BEARER", r"B(?i:earer)(?:\s|%20){1,4}(?P<secret>[\w.~+/-]{16,}={0,2})"),
     _rule(
@@ -316,8 +320,9 @@ _RULES: Final = (
     _rule(
         "authorization",
         "uthorization UTHORIZATION",
-        r"""(?i:authorization)["'`\\]{0,4}\s{0,4}[:=]\s{0,4}(?:\\{0,3}["'`])?(?:(?i:token|bearer|basic|apikey|key)\s{1,4})?"""
-        r"(?P<secret>[\w.~+/:-]{16,}={0,2})",
+        r"""(?i:authorization)["'`\\]{0,4}\s{0,4}[:=]\s{0,4}(?:\\{0,3}["'`])?"""
+        r"(?P<scheme>(?i:token|bearer|basic|apikey|key)\s{1,4})?(?P<secret>[\w.~+/:-]{16,}={0,2})",
+        _is_authorization,
     ),
     _rule(
         "password",
@@ -334,13 +339,14 @@ _RULES: Final = (
     _rule(
         "assignment",
         "--",
-        r"""(?<![\w-])--[a-z-]{0,40}(?:password|passwd|token|secret|key)[ ]{1,4}(?P<quote>["'`]?)(?P<secret>[^\s"'`\\<>$-][^\s"'`\\]{5,})""",
+        r"""(?<![\w-])--[a-z-]{0,40}(?:password|passwd|token|secret|key)[ ]{1,4}["'`]?"""
+        r"""(?P<secret>[^\s"'`\\<>$-][^\s"'`\\]{5,})""",
         _is_flag_value,
     ),
     _rule(
         "password",
         "-u --user",
-        r"""(?<![\w-])(?:-u|--user)[ =]["']?[\w.@+-]{1,64}:(?P<secret>[^\s"'`\\@/]{4,})""",
+        r"""(?<![\w-])(?:-u|--user)[ =]["']?(?![0-9]+:[0-9]+\b)[\w.@+-]{1,64}:(?P<secret>[^\s"'`\\@/]{4,})""",
         _is_real_password,
     ),
 )
@@ -381,45 +387,73 @@ _PLACEHOLDER_IN_URL: Final = re.compile(
     r"\$\{.*|\$[A-Z_]+|<.*>|\{.*\}|%\(?\w+\)?s|[xX*.•·]+|\[masked:.*", re.DOTALL
 )
 
-# The ends of names, which decide cheaply; looking behind needs a fixed width, and spelling out the case is faster.
+# The ends of names, which decide cheaply. Looking behind needs a fixed width; spelling out the case is faster.
 _NAME_END: Final = (
     "(?:[oO][kK][eE][nN]|[cC][rR][eE][tT]|[wW][oO][rR][dD]|[sS][sS][wW][dD]|[-_ isteghnrISTEGHNR][kK][eE][yY]"
-    "|[tT][iI][aA][lL]|[iI][aA][lL][sS]|[rR][aA][sS][eE]|[pP][aA][sS][sS]|[^a-z][pP][wW][dD]|[aA][uU][tT][hH])"
+    "|[tT][iI][aA][lL]|[iI][aA][lL][sS]|[rR][aA][sS][eE]|[pP][aA][sS][sS]|[^a-z][pP][wW][dD]|[aA][uU][tT][hH]"
+    "|(?<=[zZ][aA])[tT][iI][oO][nN]|[?&;]sig)"
 )
-_LAST_TWO: Final = "(?:[eErR][nNtTdDyY]|[wW][dD]|[oO][nN]|[aA][lL]|[lL][sS]|[sS][eEsS]|[tT][hH])"
-_ZATION: Final = "[zZ][aA][tT][iI][oO][nN]"  # of authorization
+_LAST_TWO: Final = "(?:[eErR][nNtTdDyY]|[wW][dD]|[oO][nN]|[aA][lL]|[lL][sS]|[sS][eEsS]|[tT][hH]|ig)"
+_GAP: Final = r"""["'`\\\ \t]"""
+# An identifier after white space is code or prose, not a value; but `name: type = value` may be one.
+_NO_CODE: Final = r"(?![ \t]+(?!(?i:bearer|token|basic|apikey|key)[ ])[A-Za-z_.]+(?:[,;()\n]|\Z|[ \t]+[^=\s]))"
 _AFTER_NAME: Final = rf"""(?:
-    (?<={_LAST_TWO}.)(?:(?<={_NAME_END}.)|(?<={_ZATION}.))
-  | (?<=["'`\\\ \t].)(?:
-      (?<={_LAST_TWO}..)(?:(?<={_NAME_END}..)|(?<={_ZATION}..))
-    | (?<=["'`\\\ \t]..)(?:
-        (?<={_NAME_END}...)|(?<={_ZATION}...)|(?<=\\["'`]\ .)(?:(?<={_NAME_END}....)|(?<={_ZATION}....))|(?<=\s\s.)
+    (?<={_LAST_TWO}.)(?<={_NAME_END}.)
+  | (?<={_GAP}.)(?:
+      (?<={_LAST_TWO}..)(?<={_NAME_END}..)
+    | (?<={_GAP}..)(?:
+        (?<={_NAME_END}...)|(?<=\\["'`]\ .)(?<={_NAME_END}....)
+      | (?<=\s\s.)|(?<=\\\\["'`].)|(?<=\\\\["'`]\ .)
       )
-    | (?<=\\\\["'`].)|(?<=\\\\["'`]\ .)|(?<=[码钥令]..)|(?<=\A[Pp]wd..)
     )
-  | (?<=[码钥令].)|(?<=\A[Pp]wd.)
-)"""
-_ASSIGN_SIGN: Final = re.compile("|".join(sign + _AFTER_NAME for sign in "=:>："), re.VERBOSE)
-# Every branch begins with a literal: the engine then skips to these characters, and past wrong branches, fast.
-_SUSPECT: Final = re.compile(
-    rf"""_(?:[A-Za-z0-9]{{16}}|(?<=dckr_pat_))
-    | ={_AFTER_NAME}
-    | :{_AFTER_NAME}
-    | >{_AFTER_NAME}
-    | ：{_AFTER_NAME}
-    | =(?<=sig=)
-    | :(?://(?:hooks\.slack|[^\s"'`<>]{{1,600}}@)|AA[\w-]{{32}})
-    | -[\w-]{{16}}(?<=[\w-]{{16}})(?:(?<=sk-.{{16}})|(?<=t-.{{16}})|(?<=pypi-.{{16}})|(?<=SPX-.{{16}})|(?<=xai-.{{16}}))
-    | -[\w%-]{{10}}(?:(?<=xox[abceprsd]-.{{10}})|(?<=xapp-.{{10}}))
-    | -(?:BEGIN|END)\ [A-Z0-9 ]{{0,40}}PRIVATE
-    | -(?:u|user)[ =]["']?[\w.@+-]{{1,64}}:
-    | -[a-z-]{{0,40}}(?:password|passwd|token|secret|key)[ ]
-    | K(?:(?<=AK)I[AD]|(?<=SK)[0-9a-f]{{32}})
-    | J(?<=eyJ)[\w-]{{8}}
-    | I(?:(?<=AI)za|(?<=ASI)A|(?<=LTAI))
-    | G(?<=SG)\.
-    | B(?:earer|EARER|asic|ASIC)
-    | T(?:BB|ATT|CTT)
-    """,
+){_NO_CODE}"""
+_ASSIGN_SIGN: Final = re.compile(
+    f"[=:>]{_AFTER_NAME}|[=:：](?:(?<=[码钥令牌].)|(?<=[码钥令牌]{_GAP}.)|(?<=\\A[Pp]wd.)|(?<=\\A[Pp]wd{_GAP}.))",
     re.VERBOSE,
-).search
+)
+
+
+def _scan(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(pattern, re.VERBOSE).search
+
+
+# Each begins with one literal, to which the engine skips several times faster than to any set of characters.
+_AT_EQUALS: Final = _scan(rf"={_AFTER_NAME}|=[0-9A-F]{{8}}(?<=[\w-]{{20}}.{{9}})")
+_AT_COLON: Final = _scan(
+    rf""":(?<=[nNtTdDyYlLsSeEhHgG"'`\\\ \t].){_AFTER_NAME}|:(?://(?:hooks\.slack|[^\s"'`<>]{{1,600}}@)|AA[\w-]{{32}})"""
+)
+_AT_LOW_LINE: Final = _scan(r"_[A-Za-z0-9]{8}(?:[A-Za-z0-9]{8}|(?<=dckr_pat_.{8}))")
+_AT_HYPHEN: Final = _scan(
+    r"""-(?:
+      [\w-]{16}(?:(?<=sk-.{16})|(?<=t-.{16})|(?<=pypi-.{16})|(?<=SPX-.{16})|(?<=xai-.{16}))
+    | [\w%-]{10}(?:(?<=xox[abceprsd]-.{10})|(?<=xapp-.{10}))
+    | (?:BEGIN|END)\ [A-Z0-9 ]{0,40}PRIVATE
+    | (?:u|user)[ =]["']?[\w.@+-]{1,64}:
+    | [a-z-]{0,40}(?:password|passwd|token|secret|key)[ ]
+    )"""
+)
+_AT_GREATER: Final = _scan(f">{_AFTER_NAME}")
+_AT_K: Final = _scan(r"K(?:(?<=AK)I[AD]|(?<=SK)[0-9a-f]{32})")
+_AT_I: Final = _scan(r"I(?:(?<=AI)za|(?<=ASI)A|(?<=LTAI))")
+_AT_B: Final = _scan(r"B(?:earer|EARER|asic|ASIC|(?<=ATB)B)")
+_AT_G: Final = _scan(r"G\.(?<=S..)")
+_AT_SECRET_CHINESE: Final = _scan(rf"密[码钥]{_GAP}{{0,40}}[:=：]")
+_AT_COMMAND_CHINESE: Final = _scan(rf"令(?:(?<=口令)|牌){_GAP}{{0,40}}[:=：]")
+_AT_J: Final = _scan(r"J(?<=eyJ)[\w-]{8}")
+
+
+def _is_suspect(text: str) -> object:
+    return (
+        _AT_EQUALS(text)
+        or _AT_COLON(text)
+        or _AT_LOW_LINE(text)
+        or _AT_HYPHEN(text)
+        or ("I" in text and _AT_I(text))
+        or ("B" in text and _AT_B(text))
+        or ("K" in text and _AT_K(text))
+        or ("J" in text and _AT_J(text))
+        or ("G" in text and _AT_G(text))
+        or (">" in text and _AT_GREATER(text))
+        or text.startswith(("pwd", "Pwd"))
+        or (not text.isascii() and (_AT_SECRET_CHINESE(text) or _AT_COMMAND_CHINESE(text)))
+    )
