@@ -31,7 +31,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})  # what a server of this machine listens on
+LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})  # and how browsers spell it
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 DATABASES_KEY: Final = "_sessiongraph_databases"
 
@@ -156,8 +157,9 @@ def wrapper(datasette: Datasette) -> Callable[[Application], FrontDoor]:
 
 
 def close(datasette: Datasette) -> None:
-    """Close what the instance's requests left behind."""
+    """Close the product, and what the instance's requests left behind."""
     _databases(datasette).close()
+    app.close(datasette)
 
 
 def place(path: str) -> Place:

@@ -155,10 +155,10 @@ def local_path(text: str) -> str:
 
 
 def greet(datasette: Datasette, argv: Sequence[str]) -> None:
-    """Print the sign-in link if this is a bare `datasette serve`; our own `serve` prints one itself."""
+    """Print the sign-in link if this is a bare `datasette serve`; our own `serve` announces itself."""
     logging.getLogger("uvicorn.access").addFilter(hide_tokens)
     base_url = served_at(argv)
-    if base_url and "port" not in (datasette.plugin_config(PLUGIN_NAME) or {}):
+    if base_url and (datasette.plugin_config(PLUGIN_NAME) or {}).get("announce", True):
         print(f"Sign in: {link(app.product(datasette), base_url)}", file=sys.stderr, flush=True)
 
 
