@@ -161,6 +161,14 @@ def match_expression(query: Query, *, loose: bool = False) -> str | None:
     return f"({wanted}) NOT ({unwanted})" if unwanted else wanted
 
 
+def necessary_expression(query: Query) -> str | None:
+    """Return an FTS5 expression that every entry with a literal text fulfils; None where there is none.
+
+    Only CJK runs are sure: a word may stand inside a longer one, and its case is folded by other rules.
+    """
+    return " AND ".join(map(_fts_phrase, dict.fromkeys(_CJK_RUN.findall(query.text)))) or None
+
+
 def spans(text: str, query: Query, *, loose: bool = False) -> list[Span]:
     """Return where a matching text matches: code points, in order, overlapping instances merged."""
     if query.match == "text":

@@ -1,0 +1,86 @@
+"""Reading rows of workspace databases: from which, under which conditions, and until when."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sessiongraph_web import schema
+from sessiongraph_web.errors import SessionGraphError
+
+STEPS_BETWEEN_LOOKS: Final = 5000  # SQLite instructions between two looks at the clock
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One workspace's database, open for reading, with the revision that the answer is about."""
+
+    cwd: str | None
+    connection: sqlite3.Connection
+    revision: int
+
+
+@dataclass(slots=True)
+class Reader:
+    """Runs SQL until the deadline; remembers whether it came."""
+
+    deadline: float
+    is_late: bool = False
+
+    def rows(self, source: Source, sql: str, arguments: Sequence[Any]) -> Iterator[sqlite3.Row]:
+        """Yield the rows of a statement; at the deadline they simply end."""
+        connection = source.connection
+        connection.set_progress_handler(self._look, STEPS_BETWEEN_LOOKS)
+        try:
+            for row in connection.execute(sql, arguments):
+                if self._look():
+                    return
+                yield row
+        except sqlite3.DatabaseError as error:
+            if not (self.is_late and error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT):
+                raise _translated(error, source) from error
+        finally:
+            connection.set_progress_handler(None, 0)
+
+    def _look(self) -> bool:
+        self.is_late = self.is_late or time.monotonic() >= self.deadline
+        return self.is_late
+
+
+def _translated(error: sqlite3.DatabaseError, source: Source) -> SessionGraphError:
+    primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    if primary == sqlite3.SQLITE_INTERRUPT:
+        return SessionGraphError("SESSION_QUERY_ABORTED")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return SessionGraphError("SESSIONGRAPH_CORRUPT", database=schema.database_name(source.cwd))
+    return SessionGraphError("SESSION_QUERY_INDEX_FAILED", database=schema.database_name(source.cwd))
+
+
+@dataclass(slots=True)
+class Condition:
+    """SQL conditions that all hold, with what is bound to them in order."""
+
+    terms: list[str] = field(default_factory=list)
+    bound: list[Any] = field(default_factory=list)
+
+    def add(self, term: str, *bound: Any) -> None:
+        self.terms.append(term)
+        self.bound += bound
+
+    def among(self, column: str, values: Sequence[Any]) -> None:
+        """Ask that a column is one of the values; none asks nothing."""
+        if values:
+            self.add(f"{column} IN (SELECT value FROM json_each(?))", json.dumps(values))  # noqa: S608
+
+    def between(self, column: str, first: int | None, last: int | None) -> None:
+        for sign, end in ((">=", first), ("<=", last)):
+            if end is not None:
+                self.add(f"{column} {sign} ?", end)
+
+    @property
+    def sql(self) -> str:
+        return " AND ".join(self.terms) or "1"
