@@ -55,7 +55,9 @@ def start(index: Path) -> Generation:
     directory = index / f"g{max(numbers, default=0) + 1:06d}"
     directory.mkdir(mode=0o700)
     generation = Generation(directory)
-    schema.create(generation.catalog, schema.CATALOG_DDL).close()
+    catalog = schema.create(generation.catalog, schema.CATALOG_DDL)
+    schema.settle(catalog, generation.catalog)
+    catalog.close()
     return generation
 
 

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing.sharedctypes import Synchronized
 from typing import Any, Final
@@ -25,7 +26,8 @@ from sessiongraph_web.generation import Generation
 from sessiongraph_web.ledger import FileFacts, Ledger, LedgerRow
 from sessiongraph_web.logs import Discovery, LogFile
 from sessiongraph_web.models import NEWEST_VERSION, Fault, Header, Instant, LogState
-from sessiongraph_web.recorder import Job, LogResult, LogTask, Recorder
+from sessiongraph_web.logwriter import Job, LogResult, LogTask
+from sessiongraph_web.recorder import Recorder
 
 LOCK: Final = "index.lock"
 INLINE_BYTES: Final = 4_000_000  # stored bytes that are not worth starting processes for
@@ -92,7 +94,7 @@ class _JobResult:
     results: tuple[LogResult, ...]
     failures: tuple[tuple[int, str], ...]
     revision: int
-    complete: bool
+    sessions: int
 
 
 class Run:
@@ -185,7 +187,7 @@ class Run:
         self, ledger: Ledger, discovery: Discovery, known: dict[int, LedgerRow], plan: _Plan
     ) -> None:
         """Forget what a successful listing no longer shows; keep what could not be looked at."""
-        present = {file.log_id for file in (*discovery.logs, *discovery.skipped)}
+        present = {log.log_id for log in discovery.logs} | {file.log_id for file in discovery.skipped}
         missing = [row for row in known.values() if row.log_id not in present]
         lost = [row for row in missing if discovery.problem or _is_below(row.path, discovery.unreachable)]
         lost_ids = {row.log_id for row in lost} if not self.wish.prune else set()
@@ -198,7 +200,8 @@ class Run:
         for row in gone:
             if row.has_session:
                 plan.removed[row.cwd].append(row.log_id)
-        ledger.forget(row.log_id for row in gone)
+        if gone:
+            ledger.forget(row.log_id for row in gone)
 
     def _header(self, log: LogFile) -> Header:
         header = logs.peek_header(log.path, self.limits)
@@ -263,6 +266,10 @@ class Run:
                     shared.stopped.value = self.stop.is_set()
                     for future in done:
                         yield waiting.pop(future), future.result()
+            except BrokenProcessPool as error:
+                raise SessionGraphError(
+                    "SESSION_QUERY_INDEX_FAILED", "A process of the index run was killed; run it again to go on."
+                ) from error
             finally:
                 shared.stopped.value = True
 
@@ -290,11 +297,10 @@ class Run:
 
     def _settle(self, ledger: Ledger, job: Job, done: _JobResult, by_id: dict[int, LogFile]) -> None:
         database = schema.database_name(job.cwd)
-        kept = {result.log_id for result in done.results if result.mode != "empty"}
-        if job.fresh and not kept:
-            generation.discard(Generation(job.file.parent), job.file.name)
-        else:
+        if done.sessions:
             ledger.place(database, job.cwd, job.file.name, done.revision)
+        else:  # its file, which a reader may still hold, is an orphan for the next run to delete
+            ledger.remove_workspace(database)
         for result in done.results:
             self._settle_log(ledger, result, _facts(by_id[result.log_id]))
         for log_id, reason in done.failures:
@@ -414,8 +420,7 @@ def _do(
             seen.add(_size(task))
             tell()
         writer.relate()
-        complete = len(results) + len(failures) == len(job.tasks)
-        return _JobResult(tuple(results), tuple(failures), writer.revision(), complete)
+        return _JobResult(tuple(results), tuple(failures), writer.revision(), writer.sessions())
     finally:
         writer.close()
 

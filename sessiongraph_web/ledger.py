@@ -103,8 +103,10 @@ class Ledger:
             self.connection.execute("DELETE FROM activity WHERE log_id = ?", (file.log_id,))
             if row:
                 kept = {name: row[name] for name in _COLUMNS}
-                self._db["session"].insert(kept | {"cwd": header.cwd, "parent_session": header.parent_session})
-                self._db["activity"].insert_all(
+                self._db.table("session").insert(
+                    kept | {"cwd": header.cwd, "parent_session": header.parent_session}
+                )
+                self._db.table("activity").insert_all(
                     {"log_id": file.log_id, "quarter": quarter, "entries": entries}
                     for quarter, entries in activity
                 )
@@ -136,7 +138,7 @@ class Ledger:
     def place(self, database: str, cwd: str | None, file: str, revision: int) -> None:
         """Make a workspace's file the one that readers open."""
         with schema.transaction(self.connection):
-            self._db["workspace"].upsert(
+            self._db.table("workspace").upsert(
                 {"database": database, "cwd": cwd, "file": file, "revision": revision}, pk="database"
             )
             self._raise_epoch()
@@ -176,7 +178,7 @@ class Ledger:
         header: Header | None,
         faults: list[dict[str, Any]],
     ) -> None:
-        self._db["log"].upsert(
+        self._db.table("log").upsert(
             {
                 "log_id": file.log_id,
                 "path": file.path,

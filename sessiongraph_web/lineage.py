@@ -31,7 +31,8 @@ def children(view: View, caller: Caller, located: Located) -> list[Relative]:
 
 def ancestors(view: View, caller: Caller, located: Located) -> tuple[list[SessionSummary], bool]:
     """Walk up to the root: the visible ancestors, and whether the walk reached it. A loop is INVALID_LINEAGE."""
-    seen, found, at = {located.id}, [], located
+    seen, at = {located.id}, located
+    found: list[SessionSummary] = []
     while (parent_id := at.row["parent_session"]) is not None:
         if parent_id in seen:
             raise SessionGraphError("SESSION_QUERY_INVALID_LINEAGE")
@@ -70,7 +71,8 @@ def has_hidden(view: View, root: Located, branches: list[Branch]) -> bool:
 
 def preorder(view: View, caller: Caller, root: Located) -> list[Located]:
     """Return the descendants of a session in its own workspace, depth first, each once."""
-    seen, found, waiting = {root.log_id}, [], [root]
+    seen, waiting = {root.log_id}, [root]
+    found: list[Located] = []
     while waiting and len(found) < MOST_RELATIVES:
         at = waiting.pop()
         if at.log_id != root.log_id:

@@ -202,7 +202,7 @@ class LogWriter:
                 masked,
                 turn=self.digest.turn,
                 surface=self._class(change),
-                tool=text.tool or (self.digest.tool_name(event) if text.kind == "tool_result" else None),
+                tool=text.tool or (self.digest.tool(event) if text.kind == "tool_result" else None),
                 inherited=inherited,
                 clipped=text.clipped,
             )

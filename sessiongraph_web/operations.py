@@ -54,6 +54,7 @@ from sessiongraph_web.models import Event
 from sessiongraph_web.paging import Paging
 from sessiongraph_web.reading import LogReader
 from sessiongraph_web.refresher import Refresher
+from sessiongraph_web.rows import Source
 from sessiongraph_web.tokens import Tokens
 
 HEAL_SECONDS: Final = 30
@@ -192,7 +193,7 @@ class SessionGraph:
         return msgspec.structs.replace(found, next_cursor=paging.cursor(next_offset))
 
     @contextmanager
-    def _sources(self, view: View, caller: Caller, request: SearchRequest) -> Iterator[list[search.Source]]:
+    def _sources(self, view: View, caller: Caller, request: SearchRequest) -> Iterator[list[Source]]:
         view.require_catalog()
         with ExitStack() as stack:
             sources = []
@@ -201,7 +202,7 @@ class SessionGraph:
                     continue
                 connection = stack.enter_context(view.open(workspace))
                 row = connection.execute("SELECT value FROM meta WHERE key = 'revision'").fetchone()
-                sources.append(search.Source(workspace.cwd, connection, int(row[0])))
+                sources.append(Source(workspace.cwd, connection, int(row[0])))
             yield sources
 
     def _session(self, view: View, caller: Caller, request: SessionRequest) -> SessionPage:
@@ -279,7 +280,10 @@ class SessionGraph:
         rows, total = catalog.timeline(connection, scope, request, paging.offset)
         after = paging.offset + len(rows)
         return TimelinePage(
-            sessions=[view.summary(caller, Located(row["log_id"], self._path(row), row)) for row in rows],
+            sessions=[
+                view.summary(caller, Located(row["log_id"], self.settings.sessions / row["path"], row))
+                for row in rows
+            ],
             total=total,
             days=catalog.days(connection, scope, request),
             zone=request.zone,
@@ -364,9 +368,6 @@ class SessionGraph:
             return self.refresher.problem
         return None if self.settings.sessions.is_dir() else "there is no such directory"
 
-    def _path(self, row: dict[str, Any]) -> Path:
-        return self.settings.sessions / row["path"]
-
     def _paging(self, operation: str, caller: Caller, request: Any, epoch: Any) -> Paging:
         return Paging(operation, caller, request, epoch, key=self.tokens.signing_key)
 
@@ -391,7 +392,7 @@ class _Liveness:
         self.view = view
         self.known: dict[int, bool | None] = {}
 
-    def __call__(self, log_id: int) -> bool | None:
+    def __call__(self, _cwd: str | None, log_id: int) -> bool | None:
         if log_id not in self.known:
             row = (
                 self.view.require_catalog().execute("SELECT path FROM log WHERE log_id = ?", (log_id,)).fetchone()

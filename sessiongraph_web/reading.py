@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import logs, pairs
+from sessiongraph_web import documents, logs
 from sessiongraph_web.answers import EventTrace, EventView, instant
 from sessiongraph_web.corpus import Located, View, log_limits
 from sessiongraph_web.errors import SessionGraphError
@@ -108,14 +108,13 @@ class LogReader:
         """Return what is needed to class some events: from the index, else by folding the log."""
         ordinals = [event.ordinal for event in events]
         with self.view.database_of(self.located) as connection:
-            session = (
-                connection
-                and connection.execute(
-                    "SELECT surface_fault_ordinal, inherited_count FROM session WHERE log_id = ?",
-                    (self.located.log_id,),
-                ).fetchone()
-            )
-            if connection is None or session is None:
+            if connection is None:
+                return self._folded_classes()
+            session = connection.execute(
+                "SELECT surface_fault_ordinal, inherited_count FROM session WHERE log_id = ?",
+                (self.located.log_id,),
+            ).fetchone()
+            if session is None:
                 return self._folded_classes()
             rows = connection.execute(
                 "SELECT ordinal, by_seq FROM shadow WHERE log_id = ? AND ordinal BETWEEN ? AND ?",
@@ -164,13 +163,13 @@ class LogReader:
 
     def _carried(self) -> dict[str, Any] | None:
         with self.view.database_of(self.located) as connection:
-            row = (
-                connection
-                and connection.execute(
-                    "SELECT carried FROM log WHERE log_id = ?", (self.located.log_id,)
-                ).fetchone()
-            )
-        return msgspec.json.decode(row[0]) if row else None
+            if connection is None:
+                return None
+            row = connection.execute(
+                "SELECT carried FROM log WHERE log_id = ?", (self.located.log_id,)
+            ).fetchone()
+        carried: dict[str, Any] | None = msgspec.json.decode(row[0]) if row else None
+        return carried
 
     def _fold(self) -> tuple[Fold, dict[int, tuple[int, int]], list[Event]]:
         """Fold the whole log: the fold, {ordinal: (ordinal, seq) of the replacer}, and the surface events."""
@@ -212,7 +211,7 @@ def page(events: Iterator[Event], limit: int) -> tuple[list[Event], bool]:
 
 def views(events: list[Event], classes: Classes, *, turn: int | None, clip: bool) -> list[EventView]:
     """Return events as answers show them; `turn` is the one that was open before the first."""
-    partners = pairs.pair(events)
+    partners = _partners(events)
     shown = []
     for event in events:
         own = event.data.get("turn")
@@ -235,6 +234,17 @@ def views(events: list[Event], classes: Classes, *, turn: int | None, clip: bool
             )
         )
     return shown
+
+
+def _partners(events: list[Event]) -> dict[int, int]:
+    """Return {ordinal: ordinal of its partner} for the calls and results of a page, both ways."""
+    pairs = documents.Pairs()
+    partners: dict[int, int] = {}
+    for event in events:
+        call = pairs.push(event)
+        if call is not None:
+            partners |= {call: event.ordinal, event.ordinal: call}
+    return partners
 
 
 def clip_strings(value: Any) -> tuple[Any, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final
 
@@ -23,17 +24,26 @@ class Recorder:
             schema.create(job.file, schema.WORKSPACE_DDL) if job.fresh else schema.open_writer(job.file)
         )
         if job.fresh:
+            self.connection.execute("BEGIN")
             self._seal()
         else:
             schema.check_seal(self.connection, job.cwd)
 
     def close(self) -> None:
+        """Leave the file whole, on disk, and without a `-wal`."""
+        if self.job.fresh:
+            self.connection.execute("COMMIT")
+            schema.settle(self.connection, self.job.file)
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
 
+    def _step(self) -> AbstractContextManager[None]:
+        """One log is all there or not at all. A file that nobody sees yet is committed once, at its end."""
+        return schema.savepoint(self.connection) if self.job.fresh else schema.transaction(self.connection)
+
     def record(self, task: LogTask) -> LogResult:
-        """Bring one log up to date in one transaction."""
-        with schema.transaction(self.connection):
+        """Bring one log up to date."""
+        with self._step():
             result = self._record(task)
             self._bump()
         return result
@@ -41,7 +51,7 @@ class Recorder:
     def remove(self, log_ids: Iterable[int]) -> None:
         """Forget logs that are gone."""
         for log_id in log_ids:
-            with schema.transaction(self.connection):
+            with self._step():
                 self._forget(log_id)
                 self._bump()
 
@@ -54,7 +64,7 @@ class Recorder:
             if (relation := self.job.relations.get(log_id, (None, False))) != (parent, bool(elsewhere))
         ]
         if changed:
-            with schema.transaction(self.connection):
+            with self._step():
                 self.connection.executemany(
                     "UPDATE session SET parent_session = ?, parent_elsewhere = ? WHERE log_id = ?", changed
                 )
@@ -63,6 +73,11 @@ class Recorder:
     def revision(self) -> int:
         row = self.connection.execute("SELECT value FROM meta WHERE key = 'revision'").fetchone()
         return int(row[0])
+
+    def sessions(self) -> int:
+        """Return how many sessions the workspace holds now."""
+        count: int = self.connection.execute("SELECT count(*) FROM session").fetchone()[0]
+        return count
 
     def _record(self, task: LogTask) -> LogResult:
         state = State.load(self.connection, task.log_id)
@@ -86,19 +101,18 @@ class Recorder:
         self.connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'revision'")
 
     def _seal(self) -> None:
-        with schema.transaction(self.connection):
-            self.connection.executemany(
-                "INSERT INTO meta VALUES (?, ?)",
-                [
-                    ("sealed_cwd", self.job.cwd),
-                    ("revision", 0),
-                    ("tokenizer_version", tokenizer.TOKENIZER_VERSION),
-                    ("redaction_version", redact.REDACTION_VERSION),
-                ],
-            )
-            self.connection.execute(
-                "INSERT INTO entry_fts (entry_fts, rank) VALUES ('hashsize', ?)", (FTS_HASH_BYTES,)
-            )
+        self.connection.executemany(
+            "INSERT INTO meta VALUES (?, ?)",
+            [
+                ("sealed_cwd", self.job.cwd),
+                ("revision", 0),
+                ("tokenizer_version", tokenizer.TOKENIZER_VERSION),
+                ("redaction_version", redact.REDACTION_VERSION),
+            ],
+        )
+        self.connection.execute(
+            "INSERT INTO entry_fts (entry_fts, rank) VALUES ('hashsize', ?)", (FTS_HASH_BYTES,)
+        )
 
 
 def forget_entries(connection: sqlite3.Connection, log_id: int, condition: str) -> None:

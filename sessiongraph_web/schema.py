@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -230,15 +231,29 @@ def log_id(relative_path: bytes) -> int:
 
 
 def create(path: Path, ddl: str) -> sqlite3.Connection:
-    """Make a new guarded database with mode 0600 and return a writer on it."""
+    """Make a new guarded database with mode 0600 and return a writer on it.
+
+    Nobody sees the file yet, so it has no journal on disk and is not synced before `settle`: a build that is
+    killed leaves a file that nothing names.
+    """
     path.touch(mode=0o600, exist_ok=False)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(
-        f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=WAL; PRAGMA application_id={APPLICATION_ID};"
-        f"PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {ddl} COMMIT;"
+        f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
+        f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {ddl} COMMIT;"
     )
     _tune_writer(connection)
     return connection
+
+
+def settle(connection: sqlite3.Connection, path: Path) -> None:
+    """Make a new database safe to be seen: on disk, and in WAL mode from here on."""
+    connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
@@ -246,6 +261,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(_uri(path, "rw"), uri=True, isolation_level=None)
     _guard(connection)
     _tune_writer(connection)
+    connection.execute("PRAGMA synchronous=NORMAL")
     return connection
 
 
@@ -268,6 +284,19 @@ def check_seal(connection: sqlite3.Connection, cwd: str | None) -> None:
     row = connection.execute("SELECT value FROM meta WHERE key = 'sealed_cwd'").fetchone()
     if row is None or row[0] != cwd:
         raise SessionGraphError("SESSIONGRAPH_CORRUPT")
+
+
+@contextmanager
+def savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run the block inside the open transaction, undone alone if it raises."""
+    connection.execute("SAVEPOINT block")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK TO block")
+        raise
+    finally:
+        connection.execute("RELEASE block")
 
 
 @contextmanager
@@ -300,6 +329,6 @@ def _guard(connection: sqlite3.Connection) -> None:
 
 def _tune_writer(connection: sqlite3.Connection) -> None:
     connection.executescript(
-        f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;"
+        f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}; PRAGMA temp_store=MEMORY;"
         "PRAGMA cache_size=-32768; PRAGMA wal_autocheckpoint=4000; PRAGMA trusted_schema=0;"
     )
