@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, cast, get_args
 
-from sessiongraph_web.models import Kind, Surface
+from sessiongraph_web.config import Settings
+from sessiongraph_web.errors import not_found
+from sessiongraph_web.models import KINDS, SURFACES, Kind, LogState, Surface
+from sessiongraph_web.parameters import Parameters, in_order, is_unicode
 
 Match = Literal["terms", "phrase", "text"]
 Sort = Literal["relevance", "newest", "oldest"]
 Group = Literal["session", "none"]
+
+EVENTS_ON_A_PAGE: Final = 100
+FILES_ON_A_PAGE: Final = 100
+
+SEARCH_PARAMETERS: Final = (
+    *("q", "match", "sort", "group", "limit", "cursor", "tz", "kinds", "types", "surfaces", "workspace", "tool"),
+    *("model", "session", "parent", "roots", "live", "inherited", "after", "before", "created_after"),
+    *("created_before", "seq_from", "seq_to"),
+)
+SESSION_PARAMETERS: Final = ("log", "ordinal", "seq", "time", "last", "limit", "redact")
+EVENT_PARAMETERS: Final = ("log", "seq", "ordinal", "before", "after", "redact")
+TIMELINE_PARAMETERS: Final = (
+    *("sort", "limit", "cursor", "tz", "workspace", "model", "roots", "after", "before", "day"),
+)
+STATUS_PARAMETERS: Final = ("state", "ledger", "offset", "limit")
+EXPORT_PARAMETERS: Final = ("log", "descendants", "redact", "format")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +125,127 @@ class ExportRequest:
     descendants: bool = False
     redact: bool = False
     format: Literal["zip", "raw"] = "zip"
+
+
+Given = Mapping[str, Sequence[str]]
+
+
+def parse_search(given: Given, settings: Settings) -> SearchRequest:
+    """Read a search; a blank `q` is left for the search itself to refuse."""
+    parameters = Parameters(given)
+    parameters.only(SEARCH_PARAMETERS)
+    zone = parameters.zone()
+    request = SearchRequest(
+        query=parameters.text("q") or "",
+        match=parameters.choice("match", get_args(Match)),
+        sort=parameters.choice("sort", get_args(Sort)),
+        group=parameters.choice("group", get_args(Group)),
+        limit=parameters.limit(settings.default_limit, settings.max_limit),
+        cursor=parameters.text("cursor"),
+        zone=zone,
+        kinds=cast("tuple[Kind, ...]", parameters.words("kinds", KINDS)) or None,
+        types=parameters.words("types"),
+        surfaces=cast("tuple[Surface, ...]", parameters.words("surfaces", SURFACES)),
+        workspaces=parameters.texts("workspace"),
+        tools=parameters.texts("tool"),
+        models=parameters.texts("model"),
+        sessions=parameters.texts("session"),
+        parents=parameters.texts("parent"),
+        roots=parameters.flag("roots") or False,
+        live=parameters.flag("live"),
+        inherited=parameters.flag("inherited") or False,
+        after=parameters.moment("after", zone),
+        before=parameters.moment("before", zone, is_end=True),
+        created_after=parameters.moment("created_after", zone),
+        created_before=parameters.moment("created_before", zone, is_end=True),
+        seq_from=parameters.whole("seq_from"),
+        seq_to=parameters.whole("seq_to"),
+    )
+    in_order("after", request.after, "before", request.before)
+    in_order("created_after", request.created_after, "created_before", request.created_before)
+    in_order("seq_from", request.seq_from, "seq_to", request.seq_to)
+    return request
+
+
+def parse_session(id: str, given: Given, settings: Settings) -> SessionRequest:  # noqa: A002 - the word everywhere
+    """Read which session, and which page of it."""
+    parameters = Parameters(given)
+    parameters.only(SESSION_PARAMETERS)
+    return SessionRequest(
+        id=_known_id(id),
+        log_id=parameters.whole("log"),
+        ordinal=parameters.whole("ordinal"),
+        seq=parameters.whole("seq"),
+        time=parameters.moment("time", "UTC"),
+        last=parameters.flag("last") or False,
+        limit=parameters.limit(min(EVENTS_ON_A_PAGE, settings.max_limit), settings.max_limit),
+        redact=parameters.flag("redact") or False,
+    )
+
+
+def parse_event(id: str, given: Given, settings: Settings) -> EventRequest:  # noqa: A002 - the word everywhere
+    """Read which event, and how many neighbours."""
+    parameters = Parameters(given)
+    parameters.only(EVENT_PARAMETERS)
+    return EventRequest(
+        id=_known_id(id),
+        log_id=parameters.whole("log"),
+        seq=parameters.whole("seq"),
+        ordinal=parameters.whole("ordinal"),
+        before=parameters.window("before", settings.read_window_max),
+        after=parameters.window("after", settings.read_window_max),
+        redact=parameters.flag("redact") or False,
+    )
+
+
+def parse_timeline(given: Given, settings: Settings) -> TimelineRequest:
+    """Read which sessions, and in which order."""
+    parameters = Parameters(given)
+    parameters.only(TIMELINE_PARAMETERS)
+    zone = parameters.zone()
+    request = TimelineRequest(
+        sort=parameters.choice("sort", ("created", "activity")),
+        limit=parameters.limit(settings.default_limit, settings.max_limit),
+        cursor=parameters.text("cursor"),
+        zone=zone,
+        workspaces=parameters.texts("workspace"),
+        models=parameters.texts("model"),
+        roots=parameters.flag("roots") or False,
+        after=parameters.moment("after", zone),
+        before=parameters.moment("before", zone, is_end=True),
+        day=parameters.day("day"),
+    )
+    in_order("after", request.after, "before", request.before)
+    return request
+
+
+def parse_status(given: Given, settings: Settings) -> StatusRequest:
+    """Read which part of the ledger."""
+    parameters = Parameters(given)
+    parameters.only(STATUS_PARAMETERS)
+    return StatusRequest(
+        states=parameters.words("state", get_args(LogState)),
+        ledger=parameters.flag("ledger") or False,
+        offset=parameters.whole("offset") or 0,
+        limit=parameters.limit(min(FILES_ON_A_PAGE, settings.max_limit), settings.max_limit),
+    )
+
+
+def parse_export(id: str, given: Given, _settings: Settings) -> ExportRequest:  # noqa: A002 - the word everywhere
+    """Read which download."""
+    parameters = Parameters(given)
+    parameters.only(EXPORT_PARAMETERS)
+    return ExportRequest(
+        id=_known_id(id),
+        log_id=parameters.whole("log"),
+        descendants=parameters.flag("descendants") or False,
+        redact=parameters.flag("redact") or False,
+        format=parameters.choice("format", ("zip", "raw")),
+    )
+
+
+def _known_id(id: str) -> str:  # noqa: A002 - the word everywhere
+    """Return the id; one that no header can hold is that of no session."""
+    if not is_unicode(id) or "\0" in id:
+        raise not_found()
+    return id
