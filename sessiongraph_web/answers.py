@@ -244,6 +244,7 @@ class SearchPage(Answer, frozen=True, kw_only=True):
     ranked_exactly: bool  # False: only the newest candidates were ranked
     kind_counts: dict[str, int]
     facets: dict[str, list[Facet]]
+    counts_exact: bool  # False: `session_count`, `kind_counts` and `facets` are lower bounds
     partial: bool  # the deadline came first
     took_ms: float
     next_cursor: str | None

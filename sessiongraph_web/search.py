@@ -78,6 +78,7 @@ def search(
         facets=ranking.facets(
             candidates, _facts(scopes, candidates), by_session=is_grouped, zone=ZoneInfo(request.zone)
         ),
+        counts_exact=found.kind_counts_exact and found.ranked_exactly and not reader.is_late,
         partial=reader.is_late,
         took_ms=round((time.perf_counter() - started) * 1000, 1),
         next_cursor=None,

@@ -143,6 +143,7 @@ def parse(query: str, match: Match = "terms") -> Query:
             f"The query is longer than {MAX_QUERY_CHARACTERS:,} characters.",
             limit=MAX_QUERY_CHARACTERS,
         )
+    text = literal.collapse(text)
     if match == "text":
         return Query(match, text)
     if match == "phrase":
