@@ -9,7 +9,7 @@ from typing import Final
 
 from datasette.app import Datasette
 
-from sessiongraph_web import config, indexer, schema
+from sessiongraph_web import config, indexer, schema, tokens
 from sessiongraph_web.access import Caller
 from sessiongraph_web.tokens import Tokens
 from sessiongraph_web.web import app
@@ -21,6 +21,7 @@ HOME_WORD: Final = "amberfish"
 SIBLING_WORD: Final = "copperfinch"
 FOREIGN_WORD: Final = "bluewhale"
 NOWHERE_WORD: Final = "greyheron"  # in the session without a cwd
+DAY_SECONDS: Final = 86_400
 FOREIGN_ENTRIES: Final = 3571  # a number that occurs nowhere by chance
 
 
@@ -57,16 +58,21 @@ class World:
         assert report.failed == 0
         return self
 
-    def tokens(self) -> Tokens:
-        return Tokens(self.index / "private.db")
-
     def token(self, caller: Caller, *, seconds: float = 3600) -> str:
-        """Return a bearer token for a caller."""
-        private = self.tokens()
+        """Return a bearer token for a caller; with a negative time it expired so long ago."""
+        made_at = time.time() - DAY_SECONDS
+        private = Tokens(self.index / tokens.FILE, clock=lambda: made_at)
         try:
             return private.create(caller, "", int((time.time() + seconds) * 1000))
         finally:
             private.close()
+
+    def revoke_all(self) -> None:
+        """End every grant there is."""
+        private = Tokens(self.index / tokens.FILE)
+        for found in private.list():
+            private.revoke(found.id)
+        private.close()
 
     def serve(self) -> Datasette:
         """Return a Datasette instance on this world; call `invoke_startup` before use."""
