@@ -69,7 +69,7 @@ async def ask(
     start = next(message for message in sent if message["type"] == "http.response.start")
     return Answer(
         start["status"],
-        [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]],
+        [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in start["headers"]],
         b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body"),
     )
 
