@@ -109,7 +109,8 @@ def _steps(values: Sequence[int]) -> list[int]:
 
 
 def _months(dates: Sequence[date], start: date) -> list[Month]:
-    firsts = [one for one in dates if one.day == 1]
+    last_week = (dates[-1] - start).days // 7
+    firsts = [one for one in dates if one.day == 1 and (one - start).days // 7 < last_week]
     return [Month(f"{one:%b}", LEFT + (one - start).days // 7 * STEP) for one in firsts]
 
 

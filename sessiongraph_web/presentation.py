@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
-from sessiongraph_web import loose, markup, transcripts, wording
+from sessiongraph_web import loose, markup, terminal, transcripts, wording
 from sessiongraph_web.answers import (
     Answer,
     Branch,
@@ -121,7 +121,17 @@ def _about(event: EventView) -> str:
     name = loose.string(data.get("name"))
     if not text and name:
         text = f"{name} {loose.said(data.get('arguments') or '')}"
-    return markup.clip(" ".join((text or loose.said(data))[: ROW_CHARS * 3].split()), ROW_CHARS)
+    if not text:
+        text = _calls(data) or loose.said(data)
+    return markup.clip(" ".join(terminal.plain(text[: ROW_CHARS * 3]).split()), ROW_CHARS)
+
+
+def _calls(data: Mapping[str, Any]) -> str:
+    """Say what an answer without words asks for."""
+    blocks = map(loose.mapping, loose.items(loose.at(data, "message.content")))
+    return ", ".join(
+        f"calls {loose.said(block.get('name'))}" for block in blocks if block.get("type") == "tool-call"
+    )
 
 
 def _encode_other(value: object) -> object:

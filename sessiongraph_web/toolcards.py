@@ -18,7 +18,7 @@ NAME_CHARS: Final = 60
 SHELLS: Final = frozenset({"bash", "shell", "sh", "exec", "run_command", "execute_command", "terminal"})
 WRITERS: Final = frozenset({"write", "write_file", "create_file"})
 MAIN_ARGUMENTS: Final = (
-    "command", "cmd", "file_path", "path", "pattern", "query", "queries", "url", "cd", "description", "prompt",
+    "command", "cmd", "pattern", "query", "queries", "url", "file_path", "path", "cd", "description", "prompt",
     "objective", "name", "script", "skill",
 )  # fmt: skip
 _EXIT_CODE: Final = re.compile(r"\[exit code: (-?\d{1,10})\]")

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl, urlencode
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -135,9 +135,17 @@ def _respond(datasette: Datasette, request: Request, view: View, access: Access,
         context = {"answer": answer, "asked": asked} | view.context(answer, asked)
         return _html(datasette, request, caller, view.template, context)
     except SessionGraphError as error:
+        if error.code == "SESSION_QUERY_STALE_CURSOR" and not _wants_json(request):
+            return Response.redirect(_first_page(request))
         return failure(datasette, request, caller, error)
     except Exception:  # noqa: BLE001 - the edge: a fault of ours is logged whole, and shown as a number
         return _fault(datasette, request, caller)
+
+
+def _first_page(request: Request) -> str:
+    """Return where a list begins that has changed since its cursor was made; the page says so."""
+    kept = [pair for pair in parse_qsl(request.query_string, keep_blank_values=True) if pair[0] != "cursor"]
+    return f"{request.path}?{urlencode([*kept, ('view', 'changed')])}"
 
 
 def _fault(datasette: Datasette, request: Request, caller: Caller) -> Response:
