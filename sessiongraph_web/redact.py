@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 REDACTION_VERSION: Final = 1
 WITHHELD: Final = "[masked:withheld]"  # stands for a text that could not be masked
+MIN_CHARS: Final = 7  # nothing shorter holds both a secret and what tells it
 MAX_NAME_CHARS: Final = 64  # how far before a sign the name of a value is looked for
 MAX_PEM_CHARS: Final = 32 * 1024  # how far a private key reaches from its first or last line
 
@@ -39,7 +40,9 @@ def mask(text: str) -> tuple[str, int]:
     Masking twice changes nothing more. If masking fails, the whole text is withheld and counts as one.
     """
     try:
-        return _mask(text) if _is_suspect(text) else (text, 0)
+        if len(text) < MIN_CHARS or not _is_suspect(text):
+            return text, 0
+        return _mask(text)
     except Exception:  # noqa: BLE001 - whatever went wrong, nothing unmasked may leave
         return WITHHELD, 1
 
@@ -136,18 +139,20 @@ def _hides_secret(stream: list[Any]) -> bool:
     pieces: dict[str, list[str]] = defaultdict(list)
     for key, text in _leaves("", stream):
         pieces[key].append(text)
-    return any(mask(text)[1] for texts in pieces.values() for text in ("".join(texts), *texts))
+    return any(mask("".join(texts))[1] or mask("\n".join(texts))[1] for texts in pieces.values())
 
 
 def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield every string of a value in order, with the key it is under."""
     if isinstance(value, str):
         yield key, value
-    elif isinstance(value, dict):
-        for name, item in value.items():
+        return
+    members = value.items() if isinstance(value, dict) else ((key, item) for item in value)
+    for name, item in members:
+        if isinstance(item, str):
+            yield name, item
+        elif isinstance(item, dict | list):
             yield from _leaves(name, item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(key, item)
 
 
 def _private_keys(text: str) -> Iterator[tuple[int, int]]:
