@@ -32,6 +32,7 @@ Access = Literal["public", "caller", "owner"]
 Parameters = Mapping[str, Sequence[str]]
 
 MAX_PARAMETERS: Final = 1000
+NAME_CHARS: Final = 60
 PAGE_PARAMETERS: Final = frozenset(
     {"view"}
 )  # what only the looks of a page depend on; operations never see these
@@ -90,17 +91,27 @@ class View:
     blank: Callable[[Asked], str | None] = field(default=lambda _asked: None)
 
 
-def endpoint(view: View, methods: Sequence[str], access: Access) -> Callable[..., Any]:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a route asks of a request: its method, who may send it, and which parameters it may carry."""
+
+    methods: tuple[str, ...]
+    access: Access
+    parameters: frozenset[str]
+
+
+def endpoint(view: View, terms: Terms) -> Callable[..., Any]:
     """Return the function that Datasette calls for a route."""
 
     async def respond(datasette: Datasette, request: Request) -> Any:
-        if request.method not in methods:
-            return Response.text("Method not allowed\n", status=405, headers={"allow": ", ".join(methods)})
+        if request.method not in terms.methods:
+            allowed = {"allow": ", ".join(terms.methods)}
+            return Response.text("Method not allowed\n", status=405, headers=allowed)
         moved = _canonical_path(datasette, request)
         if moved is not None:
             return Response.redirect(moved)
         caller = app.caller(request)
-        return await asyncio.to_thread(_respond, datasette, request, view, access, caller)
+        return await asyncio.to_thread(_respond, datasette, request, view, terms, caller)
 
     respond._datasette_static = view.static  # type: ignore[attr-defined]  # else Datasette forbids caching it
     return respond
@@ -115,11 +126,12 @@ def failure(datasette: Datasette, request: Request, caller: Caller, error: Sessi
     return _html(datasette, request, caller, "error.html", {"error": error, "status": status}, status)
 
 
-def _respond(datasette: Datasette, request: Request, view: View, access: Access, caller: Caller) -> Any:
+def _respond(datasette: Datasette, request: Request, view: View, terms: Terms, caller: Caller) -> Any:
     """Answer one request; every failure becomes a response here and nowhere else."""
     try:
-        _admit(caller, access)
+        _admit(caller, terms.access)
         asked = _asked(datasette, request, view, caller)
+        _check_names(asked.parameters, terms)
         blank = None if _wants_json(request) else view.blank(asked)
         if blank is not None:
             return _html(datasette, request, caller, blank, {"asked": asked})
@@ -165,6 +177,12 @@ def _admit(caller: Caller, access: Access) -> None:
         raise SessionGraphError("SESSIONGRAPH_UNAUTHENTICATED")
     if access == "owner" and not caller.is_owner:
         raise not_found()
+
+
+def _check_names(parameters: Parameters, terms: Terms) -> None:
+    for name in parameters:
+        if name not in terms.parameters:
+            raise invalid_parameter(name[:NAME_CHARS], "is not a parameter here")
 
 
 def _asked(datasette: Datasette, request: Request, view: View, caller: Caller) -> Asked:

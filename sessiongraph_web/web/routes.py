@@ -78,7 +78,7 @@ TIMELINE: Final = (
 )
 STATUS: Final = (
     Parameter("ledger", "list the files of the store (the owner's)", "boolean"),
-    Parameter("states", "only files in these states", many=True),
+    Parameter("state", "only files in these states", many=True),
     Parameter("offset", "leave out so many", "integer"),
     LIMIT,
 )
@@ -210,17 +210,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         twin=False,
     ),
     Route(
-        "export-raw",
-        "/export/{id}.jsonl",
-        rf"^/export/{_ID}\.jsonl$",
-        "export",
-        "Download a session's log as plain JSON lines",
-        views.EXPORT_RAW,
-        "export",
-        (LOG, REDACT),
-        twin=False,
-    ),
-    Route(
         "openapi",
         "/openapi.json",
         r"^/openapi(?P<format>\.json)$",
@@ -244,8 +233,9 @@ ROUTES: Final[tuple[Route, ...]] = (
 
 def for_plugin(plugin: Plugin) -> list[tuple[str, Callable[..., Any]]]:
     """Return what a plugin's `register_routes` hook answers."""
-    return [
-        (route.pattern, http.endpoint(route.view, route.methods, route.access))
-        for route in ROUTES
-        if route.plugin == plugin
-    ]
+    return [(route.pattern, _endpoint(route)) for route in ROUTES if route.plugin == plugin]
+
+
+def _endpoint(route: Route) -> Callable[..., Any]:
+    names = frozenset(parameter.name for parameter in route.parameters)
+    return http.endpoint(route.view, http.Terms(route.methods, route.access, names))

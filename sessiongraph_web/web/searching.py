@@ -129,23 +129,21 @@ class LedgerOffers:
 
 def ledger(answer: Status, parameters: Parameters, links: Links) -> LedgerOffers:
     """Return what the ledger of a status page offers."""
-    given = parameters.get("states", [])
+    given = parameters.get("state", [])
     offset = _whole(parameters.get("offset", []))
     shown = len(answer.ledger or [])
     total = answer.ledger_total or 0
     states = [Choice("All files", links.path("/status", ledger="1"), chosen=bool(answer.ledger) and not given)]
     states += [
-        Choice(
-            state, links.path("/status", ledger="1", states=state), chosen=list(given) == [state], count=number
-        )
+        Choice(state, links.path("/status", ledger="1", state=state), chosen=list(given) == [state], count=number)
         for state, number in (answer.states or {}).items()
         if number
     ]
     after, before = offset + shown, max(0, offset - (_whole(parameters.get("limit", [])) or 100))
     return LedgerOffers(
         states,
-        links.path("/status", ledger="1", states=given, offset=str(after)) if shown and after < total else None,
-        links.path("/status", ledger="1", states=given, offset=str(before)) if offset else None,
+        links.path("/status", ledger="1", state=given, offset=str(after)) if shown and after < total else None,
+        links.path("/status", ledger="1", state=given, offset=str(before)) if offset else None,
     )
 
 

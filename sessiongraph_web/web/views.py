@@ -18,7 +18,7 @@ from sessiongraph_web.answers import (
     TimelinePage,
     WorkspaceList,
 )
-from sessiongraph_web.errors import not_found
+from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.web import render, searching
 from sessiongraph_web.web.http import Asked, File, Parameters, Redirect, View
@@ -28,7 +28,7 @@ NEIGHBOURS: Final = 3  # shown on each side of an event where none are asked for
 
 
 def _home(asked: Asked) -> Home:
-    recent = {**asked.parameters, "sort": ["activity"], "limit": [str(RECENT)]}
+    recent = {**asked.parameters, "sort": ["activity"], "limit": [str(min(RECENT, asked.settings.max_limit))]}
     return Home(
         timeline=asked.product.timeline(asked.caller, filters.parse_timeline(recent, asked.settings)),
         workspaces=asked.product.workspaces(asked.caller),
@@ -68,10 +68,15 @@ def _events_context(answer: SessionPage, _asked: Asked) -> dict[str, Any]:
 
 
 def _event(asked: Asked) -> EventPage:
-    given: Parameters = {"before": [str(NEIGHBOURS)], "after": [str(NEIGHBOURS)], **asked.parameters}
+    neighbours = [str(min(NEIGHBOURS, asked.settings.read_window_max))]
+    given: Parameters = {"before": neighbours, "after": neighbours, **asked.parameters}
     if asked.variables["seq"] != "-":
         given = {**given, "seq": [asked.variables["seq"]]}
-    return asked.product.event(asked.caller, filters.parse_event(asked.variables["id"], given, asked.settings))
+    request = filters.parse_event(asked.variables["id"], given, asked.settings)
+    answer = asked.product.event(asked.caller, request)
+    if request.seq is not None and answer.target.seq != request.seq:
+        raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
+    return answer
 
 
 def _event_context(answer: EventPage, _asked: Asked) -> dict[str, Any]:
@@ -132,15 +137,7 @@ def _rebuild(asked: Asked) -> Redirect:
 
 
 def _export(asked: Asked) -> File:
-    return _download(asked, {})
-
-
-def _export_raw(asked: Asked) -> File:
-    return _download(asked, {"format": ["raw"]})
-
-
-def _download(asked: Asked, fixed: Parameters) -> File:
-    request = filters.parse_export(asked.variables["id"], {**asked.parameters, **fixed}, asked.settings)
+    request = filters.parse_export(asked.variables["id"], asked.parameters, asked.settings)
     download = asked.product.export(asked.caller, request)
     return File(download.filename, download.media_type, download.chunks)
 
@@ -168,5 +165,4 @@ STATUS: Final = View(_status, "status.html", _status_context)
 REFRESH: Final = View(_refresh)
 REBUILD: Final = View(_rebuild)
 EXPORT: Final = View(_export)
-EXPORT_RAW: Final = View(_export_raw)
 STATIC: Final = View(_static, static=True)
