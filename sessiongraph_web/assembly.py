@@ -9,6 +9,7 @@ from typing import Final
 from sessiongraph_web import frames, lines
 from sessiongraph_web.models import NEWEST_VERSION, Event, Fault, FaultCode, FrameEnd, Header, Resume, Unit
 from sessiongraph_web.naming import folder_name, project_key
+from sessiongraph_web.narrow import to_event
 
 _MAX_BLANK_BYTES: Final = 1024  # a longer line of white space is no stray newline but damage
 
@@ -38,8 +39,10 @@ class Assembler:
         self._damaged = False  # damage was reported and no event came since: it explains a gap
         self.text_bytes = 0
 
-    def take(self, chunk: frames.Chunk | frames.Damage) -> list[Unit]:
-        """Return the units that a chunk completes."""
+    def take(self, chunk: list[frames.Chunk] | frames.Chunk | frames.Damage) -> list[Unit]:
+        """Return the units that a chunk, or a batch of whole frames, completes."""
+        if isinstance(chunk, list):
+            return self._take_batch(chunk)
         if isinstance(chunk, frames.Damage):
             return self._take_damage(chunk)
         if self._frame is None:
@@ -48,11 +51,7 @@ class Assembler:
         if chunk.text:
             self._take_text(chunk.text, chunk.offset, units)
         if chunk.end is not None:
-            offset, first_ordinal = self._frame
-            clean = not self._open_bytes and not self._damaged
-            units.append(
-                FrameEnd(offset, chunk.end, first_ordinal, self._ordinal, self._line, clean, self._next_seq)
-            )
+            units.append(self._frame_end(self._frame[0], chunk.end, self._frame[1]))
             self._frame = None
         return units
 
@@ -64,6 +63,25 @@ class Assembler:
             return [self._fault("bad_header", "the first line is not a header", self._open_offset, 1)]
         message = f"the last line, begun at byte {self._open_offset}, is incomplete"
         return [self._fault("torn_tail", message, self._open_offset, self._line + 1)]
+
+    def _take_batch(self, batch: list[frames.Chunk]) -> list[Unit]:
+        """Take many whole frames at once where all their lines are plain records; else one by one."""
+        records = None if self._open_bytes else lines.decode_batch([chunk.text for chunk in batch])
+        if records is None:
+            return [unit for chunk in batch for unit in self.take(chunk)]
+        units: list[Unit] = []
+        for chunk, taken in zip(batch, records, strict=True):
+            first_ordinal = self._ordinal
+            for record in taken:
+                self._line += 1
+                self._take_event(to_event(record, self._ordinal), chunk.offset, units)
+            self.text_bytes += len(chunk.text)
+            units.append(self._frame_end(chunk.offset, chunk.end, first_ordinal))
+        return units
+
+    def _frame_end(self, offset: int, end: int | None, first_ordinal: int) -> FrameEnd:
+        clean = not self._open_bytes and not self._damaged
+        return FrameEnd(offset, end or offset, first_ordinal, self._ordinal, self._line, clean, self._next_seq)
 
     def _take_damage(self, damage: frames.Damage) -> list[Unit]:
         units: list[Unit] = []
@@ -82,13 +100,12 @@ class Assembler:
         self.text_bytes += len(text)
         pieces = text.split(b"\n")
         rest = pieces.pop()
-        harmless = lines.is_harmless(text)
         at = offset
         for piece in pieces:
             if self._open_bytes:
                 self._close(piece, units)
             else:
-                self._take_line(piece, at, units, harmless)
+                self._take_line(piece, at, units)
             if self._plain:
                 at += len(piece) + 1
         if rest:
@@ -129,9 +146,7 @@ class Assembler:
         self._before_header = False
         self._damaged = True
 
-    def _take_line(
-        self, line: bytes, offset: int, units: list[Unit], harmless: bool = False, length: int = 0
-    ) -> None:
+    def _take_line(self, line: bytes, offset: int, units: list[Unit], length: int = 0) -> None:
         """Take a whole line; `length` is its stored length where leading white space was dropped."""
         if len(line) > self._limit:
             self._reject_long(offset, units)
@@ -145,11 +160,14 @@ class Assembler:
         if self._before_header and self._take_header(line, offset, units):
             return
         try:
-            event = lines.decode_event(line, self._ordinal, narrow=self._narrow, harmless=harmless)
+            event = lines.decode_event(line, self._ordinal, narrow=self._narrow)
         except lines.BadLine as bad:
             units.append(self._fault(bad.code, str(bad), offset, self._line))
             self._damaged = True
             return
+        self._take_event(event, offset, units)
+
+    def _take_event(self, event: Event, offset: int, units: list[Unit]) -> None:
         if event.seq != self._next_seq:
             self._check_number(event, offset, units)
         if event.seq is not None:

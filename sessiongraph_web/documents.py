@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, Self
 
 from sessiongraph_web.models import Event, Header, Replace, Text
@@ -40,28 +40,32 @@ def is_human(event: Event) -> bool:
 
 def blocks_text(content: object) -> str:
     """Return the text of content blocks: texts, calls and results, in place, each trimmed, one a line."""
-    return _join(_parts(content))
+    parts: list[str] = []
+    _collect(content, parts)
+    return _join(parts)
 
 
-def _join(parts: Iterator[str]) -> str:
-    return "\n".join(trimmed for part in parts if (trimmed := part.strip(_WHITE)))
+def _join(parts: list[str]) -> str:
+    if len(parts) == 1:
+        return parts[0].strip(_WHITE)
+    trimmed = [part.strip(_WHITE) for part in parts]
+    return "\n".join([part for part in trimmed if part])
 
 
-def _parts(content: object) -> Iterator[str]:
+def _collect(content: object, parts: list[str]) -> None:
     if isinstance(content, str):
-        yield content
+        parts.append(content)
         return
     for block in content if isinstance(content, list) else ():
         if not isinstance(block, dict):
             continue
-        match block.get("type"):
-            case "text":
-                yield _string(block.get("text"))
-            case "tool-call":
-                yield _string(block.get("name"))
-                yield _string(block.get("arguments"))
-            case "tool-result":
-                yield from _parts(block.get("content"))
+        kind = block.get("type")
+        if kind == "text":
+            parts.append(_string(block.get("text")))
+        elif kind == "tool-call":
+            parts += [_string(block.get("name")), _string(block.get("arguments"))]
+        elif kind == "tool-result":
+            _collect(block.get("content"), parts)
 
 
 def _user(data: dict[str, Any], _: int) -> list[Text]:
@@ -74,14 +78,14 @@ def _assistant(data: dict[str, Any], _: int) -> list[Text]:
     message = data.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     blocks = content if isinstance(content, list) else ()
-    texts = (_string(b.get("text")) for b in blocks if isinstance(b, dict) and b.get("type") == "text")
+    texts = [_string(b.get("text")) for b in blocks if isinstance(b, dict) and b.get("type") == "text"]
     return _texts("assistant", _join(texts))
 
 
 def _tool_call(data: dict[str, Any], _: int) -> list[Text]:
     name, arguments = _string(data.get("name")), _string(data.get("arguments"))
     clipped = len(arguments) > TOOL_ARGUMENT_CHARS
-    text = _join(iter((name, arguments[:TOOL_ARGUMENT_CHARS])))
+    text = _join([name, arguments[:TOOL_ARGUMENT_CHARS]])
     return [Text("tool_call", text, name or None, clipped)] if text else []
 
 
@@ -90,8 +94,9 @@ def _tool_result(data: dict[str, Any], limit: int) -> list[Text]:
         return []
     message, error = data.get("message"), data.get("error")
     content = message.get("content") if isinstance(message, dict) else None
-    failure = (_string(error.get(key)) for key in ("name", "code")) if isinstance(error, dict) else ()
-    text = _join(iter((blocks_text(content), *failure)))
+    text = blocks_text(content)
+    if isinstance(error, dict):
+        text = _join([text, _string(error.get("name")), _string(error.get("code"))])
     if limit > 0 and len(text) > 2 * limit:
         return [Text("tool_result", text[:limit] + _CLIP_MARK + text[-limit:], clipped=True)]
     return _texts("tool_result", text)
@@ -100,7 +105,7 @@ def _tool_result(data: dict[str, Any], limit: int) -> list[Text]:
 def _todo(data: dict[str, Any], _: int) -> list[Text]:
     todos = data.get("todos")
     items = [todo for todo in todos if isinstance(todo, dict)] if isinstance(todos, list) else []
-    return _texts("todo", _join(_string(item.get(key)) for item in items for key in ("content", "status")))
+    return _texts("todo", _join([_string(item.get(key)) for item in items for key in ("content", "status")]))
 
 
 def _turn_end(data: dict[str, Any], _: int) -> list[Text]:
@@ -109,7 +114,7 @@ def _turn_end(data: dict[str, Any], _: int) -> list[Text]:
     if kind == "error" and isinstance(reason, dict):
         error = reason.get("error")
         message = _string(error.get("message")) if isinstance(error, dict) else ""
-        return _texts("turn_end", _join(iter(("error", message))))
+        return _texts("turn_end", _join(["error", message]))
     return _texts("turn_end", kind if kind in ("aborted", "max-tokens", "interrupted") else "")
 
 

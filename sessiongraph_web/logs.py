@@ -16,7 +16,7 @@ from sessiongraph_web import frames, schema
 from sessiongraph_web.assembly import Assembler
 from sessiongraph_web.config import MEBI
 from sessiongraph_web.errors import SessionGraphError
-from sessiongraph_web.models import Fault, Header, LogState, Resume, Unit
+from sessiongraph_web.models import Fault, FrameEnd, Header, LogState, Resume, Unit
 from sessiongraph_web.naming import folder_name as folder_name
 from sessiongraph_web.naming import project_key as project_key
 
@@ -229,20 +229,27 @@ def read(
         if file.size == 0 and resume.offset == 0:
             yield Fault("empty_file", "the file is empty", 0, ordinal=0)
             return
-        if compressed:
-            chunks = frames.frames(file, resume.offset, max_window=limits.max_window_bytes)
-        else:
-            chunks = frames.stretches(file, resume.offset, length=_STRETCH_BYTES)
         try:
-            for chunk in chunks:
-                yield from assembler.take(chunk)
-                if until is not None and isinstance(chunk, frames.Chunk) and chunk.end and chunk.end >= until:
-                    return
+            for chunk in _chunks(file, resume.offset, limits, compressed=compressed, batched=detail == "index"):
+                for unit in assembler.take(chunk):
+                    yield unit
+                    if until is not None and isinstance(unit, FrameEnd) and unit.end >= until:
+                        return
             yield from assembler.finish()
         finally:
             if meter is not None:
                 meter.bytes_read += file.bytes_read
                 meter.text_bytes += assembler.text_bytes
+
+
+def _chunks(
+    file: frames.File, offset: int, limits: Limits, *, compressed: bool, batched: bool
+) -> Iterator[list[frames.Chunk] | frames.Chunk | frames.Damage]:
+    if not compressed:
+        return frames.stretches(file, offset, length=_STRETCH_BYTES)
+    if batched:
+        return frames.batches(file, offset, max_window=limits.max_window_bytes)
+    return frames.frames(file, offset, max_window=limits.max_window_bytes)
 
 
 def peek_header(path: Path, limits: Limits = Limits()) -> Header | Fault:
@@ -268,11 +275,7 @@ def fingerprint(path: Path, offset: int) -> str:
 def plain_text(path: Path, *, limits: Limits = Limits()) -> Iterator[bytes]:
     """Yield the decompressed text as stored, in pieces of at most 1 MiB: whole frames only, damage left out."""
     with _opened(path) as file:
-        if path.suffix == ".zstd":
-            chunks = frames.frames(file, 0, max_window=limits.max_window_bytes)
-        else:
-            chunks = frames.stretches(file, 0, length=_STRETCH_BYTES)
-        for chunk in chunks:
+        for chunk in _chunks(file, 0, limits, compressed=path.suffix == ".zstd", batched=False):
             if isinstance(chunk, frames.Chunk):
                 for at in range(0, len(chunk.text), _PIECE_BYTES):
                     yield chunk.text[at : at + _PIECE_BYTES]
