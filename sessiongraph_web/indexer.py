@@ -25,8 +25,8 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.generation import Generation
 from sessiongraph_web.ledger import FileFacts, Ledger, LedgerRow
 from sessiongraph_web.logs import Discovery, LogFile
-from sessiongraph_web.models import NEWEST_VERSION, Fault, Header, Instant, LogState
 from sessiongraph_web.logwriter import Job, LogResult, LogTask
+from sessiongraph_web.models import NEWEST_VERSION, Fault, Header, Instant, LogState
 from sessiongraph_web.recorder import Recorder
 
 LOCK: Final = "index.lock"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from sessiongraph_web import config, indexer
 from tests.builders import Log
@@ -17,12 +17,13 @@ from tests.dumps import dump
 WORDS = st.sampled_from(
     ["hello world", "广告SDK超时", "回滚 数据库", "get_user_by_id", "a b a b", "é ß İ", "x" * 3000]
 )
-CWDS = st.sampled_from(["/w/a", "/w/b", "/w/a/", None])
-NAMES = st.sampled_from(["session-1", "session-2", "session-3", "session-4"])
+CWDS = st.sampled_from(["/w/a", "/w/a/", None])
+NAMES = st.sampled_from(["session-1", "session-2"])  # few, so that changes meet each other
+MOST_LOGS = 5
 
 
 class Store(RuleBasedStateMachine):
-    """A store that dsh and people change, and an index that is refreshed between any two changes or not."""
+    """A store that dsh and people change, and an index that is refreshed after some of the changes."""
 
     @initialize()
     def start(self) -> None:
@@ -30,63 +31,89 @@ class Store(RuleBasedStateMachine):
         self.store = self.home / "sessions"
         self.store.mkdir()
         self.logs: dict[str, tuple[Log, Path]] = {}
+        self.create("session-1", "/w/a", None, "hello", True)
 
-    @rule(name=NAMES, cwd=CWDS, parent=st.none() | NAMES, text=WORDS)
-    def create(self, name: str, cwd: str | None, parent: str | None, text: str) -> None:
+    @rule(name=NAMES, cwd=CWDS, parent=st.none() | NAMES, text=WORDS, refresh=st.booleans())
+    def create(self, name: str, cwd: str | None, parent: str | None, text: str, refresh: bool) -> None:
         """A new session, or one that was replaced by another under the same name."""
         self._delete(name)
         log = Log(cwd, id=name, parent=parent).turn(text, text[::-1])
         self.logs[name] = (log, log.write(self.store))
+        self._settle(refresh)
 
-    @rule(name=NAMES, text=WORDS, tool=st.booleans())
-    def append(self, name: str, text: str, tool: bool) -> None:
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), text=WORDS, tool=st.booleans(), refresh=st.booleans())
+    def append(self, which: int, text: str, tool: bool, refresh: bool) -> None:
         """A whole turn more."""
-        if name in self.logs:
-            log, path = self.logs[name]
-            log.turn(text, "answer", [("bash", '{"command": "ls"}', text)] if tool else [])
-            log.append(path)
+        log, path = self._pick(which)
+        log.turn(text, "answer", [("bash", '{"command": "ls"}', text)] if tool else [])
+        log.append(path)
+        self._settle(refresh)
 
-    @rule(name=NAMES, text=WORDS)
-    def open_turn(self, name: str, text: str) -> None:
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), text=WORDS, refresh=st.booleans())
+    def open_turn(self, which: int, text: str, refresh: bool) -> None:
         """A turn that has begun and not ended."""
-        if name in self.logs:
-            log, path = self.logs[name]
-            log.start_turn(text)
+        log, path = self._pick(which)
+        log.start_turn(text)
+        log.append(path)
+        self._settle(refresh)
+
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), refresh=st.booleans())
+    def compact(self, which: int, refresh: bool) -> None:
+        """Everything on the surface is replaced by a summary."""
+        log, path = self._pick(which)
+        on_surface = [e["seq"] for e in log.events if e.get("surfaceOp") == "append"]
+        if not any(isinstance(event.get("surfaceOp"), dict) for event in log.events):
+            log.compact("a summary", on_surface[0], on_surface[-1], on_surface)
             log.append(path)
+            self._settle(refresh)
 
-    @rule(name=NAMES, text=WORDS)
-    def fork(self, name: str, text: str) -> None:
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), text=WORDS, refresh=st.booleans())
+    def fork(self, which: int, text: str, refresh: bool) -> None:
         """A session that begins with a copy of another one."""
-        if name in self.logs and f"{name}-fork" not in self.logs:
-            parent = self.logs[name][0]
-            log = Log(parent.cwd, id=f"{name}-fork", seeded_from=parent).turn(text, "forked")
-            self.logs[f"{name}-fork"] = (log, log.write(self.store))
+        parent = self._pick(which)[0]
+        name = f"{parent.id}-fork"
+        if name not in self.logs and len(self.logs) < MOST_LOGS:
+            log = Log(parent.cwd, id=name, seeded_from=parent).turn(text, "forked")
+            self.logs[name] = (log, log.write(self.store))
+            self._settle(refresh)
 
-    @rule(name=NAMES, drop=st.integers(1, 400))
-    def truncate(self, name: str, drop: int) -> None:
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), drop=st.integers(1, 400), refresh=st.booleans())
+    def truncate(self, which: int, drop: int, refresh: bool) -> None:
         """The file loses its end, and is not appended to again."""
-        if name in self.logs:
-            path = self.logs.pop(name)[1]
-            size = path.stat().st_size
-            with path.open("r+b") as file:
-                file.truncate(max(0, size - drop))
+        log, path = self._pick(which)
+        del self.logs[log.id]
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.truncate(max(0, size - drop))
+        self._settle(refresh)
 
-    @rule(name=NAMES)
-    def delete(self, name: str) -> None:
+    @rule(name=NAMES, refresh=st.booleans())
+    def delete(self, name: str, refresh: bool) -> None:
+        """A session is gone with its folder."""
         self._delete(name)
+        self._settle(refresh)
 
-    @rule()
-    def refresh(self) -> None:
-        """A run at this moment; then the index equals a fresh build."""
+    def teardown(self) -> None:
+        if hasattr(self, "home"):
+            self._settle(True)
+            shutil.rmtree(self.home)
+
+    def _settle(self, refresh: bool) -> None:
+        """Refresh the index, if this is the moment; then it equals a fresh build."""
+        if not refresh:
+            return
         self._run("index")
         shutil.rmtree(self.home / "fresh", ignore_errors=True)
         self._run("fresh")
         assert dump(self.home / "index") == dump(self.home / "fresh")
 
-    def teardown(self) -> None:
-        if hasattr(self, "home"):
-            self.refresh()
-            shutil.rmtree(self.home)
+    def _pick(self, which: int) -> tuple[Log, Path]:
+        return self.logs[sorted(self.logs)[which % len(self.logs)]]
 
     def _run(self, index: str) -> None:
         indexer.Run(config.load({"sessions": self.store, "index": self.home / index})).execute()
