@@ -98,7 +98,7 @@ def find(
     offset: int = 0,
     deadline: float = math.inf,
     visible: Callable[[str | None, int], bool] = everything,
-    live: Callable[[str | None, int], bool | None] = nothing_runs,
+    running: Callable[[str | None, int], bool | None] = nothing_runs,
     settings: config.Settings = SETTINGS,
     **request: Any,
 ) -> tuple[SearchPage, int | None]:
@@ -113,7 +113,7 @@ def find(
             deadline=deadline,
             index=NOTE,
             visible=visible,
-            live=live,
+            live=running,
         )
     finally:
         for source in sources:
