@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -25,8 +26,11 @@ from sessiongraph_web.console import Screen
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.indexer import Progress, Wish
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.tokens import FILE as PRIVATE
+from sessiongraph_web.tokens import Tokens
 
 DEFAULT_PORT: Final = 8642
+DAY_SECONDS: Final = 86_400
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -152,7 +156,7 @@ def event(product: SessionGraph, caller: Caller, session_id: str, seq: int, **op
 
     Example: sessiongraph-web event 02b75564 12 --before 2
     """
-    request = filters.parse_event(session_id, seq, _parameters(**options), product.settings)
+    request = filters.parse_event(session_id, _parameters(seq=seq, **options), product.settings)
     return product.event(caller, request), console.event
 
 
@@ -260,6 +264,91 @@ def serve(
     asyncio.run(server.serve(options))
 
 
+@main.group()
+def token() -> None:
+    """Give others access to exact workspaces or one session, and take it back."""
+
+
+@token.command("create")
+@places
+@click.option("--label", default="", help="What the token is for; shown in lists.")
+@click.option("--workspace", multiple=True, help="An exact working directory that it opens; repeatable.")
+@click.option("--session", "session_id", help="The one session that it opens.")
+@click.option(
+    "--descendants", is_flag=True, help="With that session's forks and subagents in the same workspace."
+)
+@click.option("--owner", is_flag=True, help="It opens everything, as you do.")
+@click.option("--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How long it works.")
+def token_create(sessions: Path | None, index: Path | None, label: str, days: int, **grant: Any) -> None:
+    """Make a bearer token and print it; it is kept as a hash and cannot be shown again.
+
+    Example: sessiongraph-web token create --workspace /home/me/shop --label ci
+    """
+    with _product(config.load({"sessions": sessions, "index": index})) as product:
+        expires_at = int((time.time() + days * DAY_SECONDS) * 1000)
+        secret = product.tokens.create(_grantee(product, **grant), label, expires_at)
+    click.echo(secret)
+
+
+@token.command("list")
+@places
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def token_list(sessions: Path | None, index: Path | None, as_json: bool) -> None:
+    """List who was given access.
+
+    Example: sessiongraph-web token list
+    """
+    with _tokens(sessions, index) as tokens:
+        found = tokens.list()
+    if as_json:
+        _print_json([console.token_facts(given) for given in found])
+        return
+    for given in found:
+        click.echo("  ".join(console.token_facts(given).values()))
+
+
+@token.command("revoke")
+@places
+@click.argument("token_id")
+def token_revoke(sessions: Path | None, index: Path | None, token_id: str) -> None:
+    """End a grant, and every sign-in made with it, at once.
+
+    Example: sessiongraph-web token revoke 3fa9c0d1e2b4
+    """
+    with _tokens(sessions, index) as tokens:
+        if not tokens.revoke(token_id):
+            raise SessionGraphError(
+                "SESSION_QUERY_INVALID_FILTER", "No grant in force has this id; see `token list`."
+            )
+
+
+@contextmanager
+def _tokens(sessions: Path | None, index: Path | None) -> Iterator[Tokens]:
+    opened = Tokens(config.load({"sessions": sessions, "index": index}).index / PRIVATE)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _grantee(
+    product: SessionGraph, workspace: tuple[str, ...], session_id: str | None, descendants: bool, owner: bool
+) -> Caller:
+    """Return the caller that a token is for; exactly one kind of grant must have been asked."""
+    if sum((bool(workspace), session_id is not None, owner)) != 1:
+        raise click.UsageError("Say what the token opens: --workspace (repeatable), or --session, or --owner.")
+    if owner:
+        return access.OWNER
+    if session_id is None:
+        return access.workspaces(*workspace)
+    summary = product.session(access.OWNER, filters.SessionRequest(id=session_id, limit=1)).session
+    if summary.cwd is None:
+        raise SessionGraphError(
+            "SESSION_QUERY_INVALID_FILTER", "A session without a workspace is the owner's alone."
+        )
+    return Caller("session", frozenset((summary.cwd,)), summary.log_id, descendants)
+
+
 @contextmanager
 def _product(settings: Settings) -> Iterator[SessionGraph]:
     """Look for new events once, then open the product for one command."""
@@ -324,6 +413,10 @@ def _print(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as
         return
     for line in render(answer, _screen()):
         click.echo(line)
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 
 def _screen() -> Screen:

@@ -23,6 +23,7 @@ from sessiongraph_web.answers import (
     WorkspaceList,
 )
 from sessiongraph_web.models import Instant
+from sessiongraph_web.tokens import Token
 
 _INDENT: Final = "   "
 _EVENT_TEXT: Final = 2000  # characters of an event on a session page; `event` shows it whole
@@ -179,6 +180,20 @@ def run_report(report: RunReport) -> str:
     ]
     ended = "" if report.outcome == "complete" else f" ({report.outcome}; run it again to go on)"
     return f"{', '.join(parts)} in {report.seconds:.1f} s{ended}"
+
+
+def token_facts(token: Token) -> dict[str, str]:
+    """Return what a list says of a grant of access: never the secret, which is known to nobody."""
+    opens = ", ".join(sorted(token.caller.cwds)) or "everything"
+    if token.caller.kind == "session":
+        opens = f"log {token.caller.log_id} in {opens}"
+    return {
+        "id": token.id,
+        "kind": token.kind,
+        "state": "revoked" if token.revoked_at else f"until {_when(Instant(token.expires_at))}",
+        "opens": safe(opens, keep=""),
+        "label": safe(token.label, keep=""),
+    }
 
 
 def _search_heading(page: SearchPage) -> str:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request
 
-FRONT_DOOR: Final = frozenset({"allow_hosts", "port"})  # options of the front door, which are no settings
+FRONT_DOOR: Final = frozenset(
+    {"allow_hosts", "port", "announce"}
+)  # options of the front door, which are no settings
 DATASETTE_SETTINGS: Final[dict[str, Any]] = {
     "sql_time_limit_ms": 1000,
     "num_sql_threads": 3,

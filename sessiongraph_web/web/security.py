@@ -191,7 +191,7 @@ def allowed_hosts(datasette: Datasette) -> frozenset[str]:
 def check_bind(host: str, allow_hosts: Collection[str]) -> None:
     """Refuse to listen beyond this machine unless the names it may be reached under are given."""
     names = sorted(map(_checked_host, allow_hosts))
-    if not names and not _is_loopback(host):
+    if not names and not is_loopback(host):
         raise SessionGraphError(
             "SESSION_QUERY_INVALID_CONFIG",
             f"Listening on {host} would offer every session of every workspace on this machine to the network,"
@@ -321,7 +321,7 @@ def _checked_host(name: object) -> str:
     return text
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -124,7 +124,7 @@ def _announce(product: SessionGraph, options: Options, address: str) -> None:
             " --sessions DIR; `serve --demo` shows made-up ones.",
             err=True,
         )
-    if options.host not in security.LOOPBACK:
+    if not security.is_loopback(options.host):
         click.echo(
             "This address can be reached from other machines. Whoever has a sign-in link or a token reads what it"
             " grants; traffic is not encrypted.",
