@@ -232,7 +232,7 @@ def export(
         request = filters.parse_export(session_id, _parameters(**options), product.settings)
         download = product.export(access.OWNER, request)
         target = output or Path(download.filename)
-        _write_whole(target, download.chunks())
+        _write_whole(target, download.chunks)
     click.echo(target)
 
 

@@ -16,7 +16,6 @@ from sessiongraph_web import (
     attachments,
     catalog,
     corpus,
-    export,
     lineage,
     logs,
     reading,
@@ -42,6 +41,8 @@ from sessiongraph_web.answers import (
 from sessiongraph_web.config import Settings
 from sessiongraph_web.corpus import Corpus, Located, View
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter, not_found
+from sessiongraph_web.export import Download, zip_download
+from sessiongraph_web.export import Source as ExportSource
 from sessiongraph_web.filters import (
     EventRequest,
     ExportRequest,
@@ -128,7 +129,7 @@ class SessionGraph:
         with self.corpus.view() as view:
             return self._status(view, caller, request or StatusRequest())
 
-    def export(self, caller: Caller, request: ExportRequest) -> export.Download:
+    def export(self, caller: Caller, request: ExportRequest) -> Download:
         """Prepare the download of a session; nothing is produced before its chunks are taken."""
         return self._fresh(None, lambda view: self._export(view, caller, request))
 
@@ -321,17 +322,18 @@ class SessionGraph:
             store_problem=self._store_problem() if mine else None,
         )
 
-    def _export(self, view: View, caller: Caller, request: ExportRequest) -> export.Download:
+    def _export(self, view: View, caller: Caller, request: ExportRequest) -> Download:
         root = view.find(caller, request.id, request.log_id)
         view.check_header(root)
         descendants = lineage.preorder(view, caller, root) if request.descendants else []
         for located in descendants:
             view.check_header(located)
-        return export.zip_download(
+        return zip_download(
             _export_source(root),
             [_export_source(located) for located in descendants],
             attachments=self.settings.attachments,
             redact=request.redact or not caller.is_owner,
+            raw=request.format == "raw",
             limits=corpus.log_limits(self.settings),
         )
 
@@ -432,9 +434,9 @@ def _trace_if_known(reader: LogReader, event: Event) -> EventTrace | None:
         raise
 
 
-def _export_source(located: Located) -> export.Source:
+def _export_source(located: Located) -> ExportSource:
     row = located.row
-    return export.Source(
+    return ExportSource(
         log_id=located.log_id, path=located.path, session_id=located.id, cwd=located.cwd, version=row["version"]
     )
 
