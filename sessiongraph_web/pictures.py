@@ -98,7 +98,7 @@ def _day(one: date, start: date, count: DayCount | None, steps: Sequence[int]) -
         entries=entries,
         x=LEFT + week * STEP,
         y=TOP + weekday * STEP,
-        level=1 + sum(entries > step for step in steps) if count else 0,
+        level=1 + sum(entries >= step for step in steps) if count else 0,
     )
 
 

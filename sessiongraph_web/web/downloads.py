@@ -13,7 +13,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._ ()-]|\.(?=\.)")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._ ()-]")
 
 
 class Payload(Protocol):
@@ -35,7 +35,7 @@ def disposition(filename: str, *, inline: bool = False) -> str:
     """Return a Content-Disposition with an ASCII name for old clients and the exact one (RFC 5987)."""
     flat = re.sub(r"[\x00-\x1f\x7f/\\]", "_", filename) or "download"
     kind = "inline" if inline else "attachment"
-    return f"{kind}; filename=\"{_UNSAFE.sub('_', flat)}\"; filename*=UTF-8''{quote(flat, safe='')}"
+    return f"{kind}; filename=\"{_UNSAFE.sub('_', flat)}\"; filename*=UTF-8''{quote(flat, safe='', errors='replace')}"
 
 
 class Streamed:
