@@ -12,7 +12,6 @@ from urllib.parse import quote
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._ ()-]")
 
 
@@ -27,15 +26,14 @@ class Payload(Protocol):
     def chunks(self) -> Iterator[bytes]: ...
     @property
     def inline(self) -> bool: ...
-    @property
-    def immutable(self) -> bool: ...
 
 
 def disposition(filename: str, *, inline: bool = False) -> str:
     """Return a Content-Disposition with an ASCII name for old clients and the exact one (RFC 5987)."""
     flat = re.sub(r"[\x00-\x1f\x7f/\\]", "_", filename) or "download"
     kind = "inline" if inline else "attachment"
-    return f"{kind}; filename=\"{_UNSAFE.sub('_', flat)}\"; filename*=UTF-8''{quote(flat, safe='', errors='replace')}"
+    exact = quote(flat, safe="", errors="replace")
+    return f"{kind}; filename=\"{_UNSAFE.sub('_', flat)}\"; filename*=UTF-8''{exact}"
 
 
 class Streamed:
@@ -72,7 +70,7 @@ class Streamed:
         headers = {
             "content-type": self._payload.media_type,
             "content-disposition": name,
-            "cache-control": IMMUTABLE if self._payload.immutable else "private, no-store",
+            "cache-control": "private, no-store",
             "x-content-type-options": "nosniff",
         }
         raw = [[key.encode("latin-1"), value.encode("latin-1")] for key, value in headers.items()]

@@ -39,6 +39,7 @@ PAGE_PARAMETERS: Final = frozenset(
 ZONE_COOKIE: Final = "sg_zone"
 THEME_COOKIE: Final = "sg_theme"
 PRIVATE: Final = {"cache-control": "private, no-store"}
+IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _LOG: Final = logging.getLogger("sessiongraph_web")
 
 
@@ -71,7 +72,15 @@ class File:
     media_type: str
     chunks: Iterator[bytes]
     inline: bool = False
-    immutable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A static file; `fresh` says that it was asked for under its own hash, so that it never changes."""
+
+    media_type: str
+    content: bytes
+    fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,7 @@ class View:
     that asks nothing yet, as an empty search; to programs that is an error.
     """
 
-    operate: Callable[[Asked], Answer | Redirect | File | dict[str, Any]]
+    operate: Callable[[Asked], Answer | Redirect | File | Asset | dict[str, Any]]
     template: str = ""
     context: Callable[[Any, Asked], dict[str, Any]] = field(default=lambda _answer, _asked: {})
     zoned: bool = False
@@ -140,6 +149,8 @@ def _respond(datasette: Datasette, request: Request, view: View, terms: Terms, c
             return Response.redirect(answer.to, status=answer.status)
         if isinstance(answer, File):
             return Streamed(answer, request.receive, head=request.method == "HEAD")
+        if isinstance(answer, Asset):
+            return _static(request, answer)
         if isinstance(answer, dict):
             return _json(request, answer)
         if _wants_json(request):
@@ -261,6 +272,12 @@ def _json(request: Request, body: dict[str, Any], status: int = 200) -> Response
         return Response("", status=304, headers=headers, content_type="application/json")
     content = b"" if request.method == "HEAD" else encoded
     return Response(content, status=status, headers=headers, content_type="application/json; charset=utf-8")
+
+
+def _static(request: Request, asset: Asset) -> Response:
+    headers = {"cache-control": IMMUTABLE} if asset.fresh else dict(PRIVATE)
+    content = b"" if request.method == "HEAD" else asset.content
+    return Response(content, status=200, headers=headers, content_type=asset.media_type)
 
 
 def _html(

@@ -21,7 +21,7 @@ from sessiongraph_web.answers import (
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.web import render, searching
-from sessiongraph_web.web.http import Asked, File, Parameters, Redirect, View
+from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 
 RECENT: Final = 10  # sessions on the home page
 NEIGHBOURS: Final = 3  # shown on each side of an event where none are asked for
@@ -142,14 +142,13 @@ def _export(asked: Asked) -> File:
     return File(download.filename, download.media_type, download.chunks)
 
 
-def _static(asked: Asked) -> File:
+def _static(asked: Asked) -> Asset:
     name = asked.variables["name"]
     if name not in render.asset_names():
         raise not_found()
-    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     fresh = render.asset(name) == f"/static/{asked.variables['digest']}/{name}"
-    body = (render.STATIC / name).read_bytes()
-    return File(name, f"{media_type}; charset=utf-8", iter([body]), inline=True, immutable=fresh)
+    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return Asset(f"{media_type}; charset=utf-8", (render.STATIC / name).read_bytes(), fresh)
 
 
 HOME: Final = View(_home, "home.html", _home_context, zoned=True)
