@@ -23,7 +23,7 @@ SEARCH_PARAMETERS: Final = (
     *("model", "session", "parent", "roots", "live", "inherited", "after", "before", "created_after"),
     *("created_before", "seq_from", "seq_to"),
 )
-SESSION_PARAMETERS: Final = ("log", "ordinal", "seq", "time", "last", "limit", "redact")
+SESSION_PARAMETERS: Final = ("log", "ordinal", "at", "seq", "time", "last", "limit", "redact")
 EVENT_PARAMETERS: Final = ("log", "seq", "ordinal", "before", "after", "redact")
 TIMELINE_PARAMETERS: Final = (
     *("sort", "limit", "cursor", "tz", "workspace", "model", "roots", "after", "before", "day"),
@@ -64,12 +64,13 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRequest:
-    """One session by full id or unique prefix, and which page of its events: the one that begins at `ordinal`
-    (or holds `seq`, or the first event at or after `time`); `last` asks for the final page."""
+    """One session by full id or unique prefix, and which page of its events: the one that begins at the record
+    `ordinal`, or holds the record `at`, the event `seq`, or the first event from `time` on, or the `last` one."""
 
     id: str
     log_id: int | None = None
     ordinal: int | None = None
+    at: int | None = None
     seq: int | None = None
     time: int | None = None
     last: bool = False
@@ -175,6 +176,7 @@ def parse_session(id: str, given: Given, settings: Settings) -> SessionRequest: 
         id=_known_id(id),
         log_id=parameters.whole("log"),
         ordinal=parameters.whole("ordinal"),
+        at=parameters.whole("at"),
         seq=parameters.whole("seq"),
         time=parameters.moment("time", "UTC"),
         last=parameters.flag("last") or False,

@@ -59,6 +59,7 @@ from sessiongraph_web.rows import Source
 from sessiongraph_web.tokens import Tokens
 
 HEAL_SECONDS: Final = 30
+LEAD_IN: Final = 6  # records before the one asked for, on a page that cannot begin earlier
 MASKING: Final = "The index holds masked text. What is read from logs is masked for everyone but the owner."
 
 T = TypeVar("T")
@@ -210,8 +211,7 @@ class SessionGraph:
         located = view.find(caller, request.id, request.log_id)
         view.check_header(located)
         reader = LogReader(view, located)
-        start = _first_ordinal(reader, request)
-        events, more = reading.page(reader.from_ordinal(start), request.limit)
+        start, events, more = _page(reader, request)
         summary = view.summary(caller, located)
         if not more and summary.open_turn and summary.live is not True:
             events += reader.closers()
@@ -233,9 +233,7 @@ class SessionGraph:
         located = view.find(caller, request.id, request.log_id)
         view.check_header(located)
         reader = LogReader(view, located)
-        ordinals = [request.ordinal] if request.ordinal is not None else reader.ordinals_of_seq(request.seq or 0)
-        if not ordinals:
-            raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
+        ordinals = [request.ordinal] if request.ordinal is not None else _ordinals(reader, request.seq)
         target = ordinals[0]
         first = max(0, target - request.before)
         events = list(islice(reader.from_ordinal(first), target - first + 1 + request.after))
@@ -256,9 +254,9 @@ class SessionGraph:
         located = view.find(caller, request.id, request.log_id)
         view.check_header(located)
         reader = LogReader(view, located)
-        ordinals = [request.ordinal] if request.ordinal is not None else reader.ordinals_of_seq(request.seq or 0)
-        found = next(reader.from_ordinal(ordinals[0]), None) if ordinals else None
-        if found is None or found.ordinal != ordinals[0]:
+        ordinal = request.ordinal if request.ordinal is not None else _ordinals(reader, request.seq)[0]
+        found = next(reader.from_ordinal(ordinal), None)
+        if found is None or found.ordinal != ordinal:
             raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
         return reader.trace(found)
 
@@ -411,18 +409,36 @@ def _views(reader: LogReader, events: list[Event], *, clip: bool) -> list[EventV
     return reading.views(events, reader.classes(events), turn=None, clip=clip)
 
 
-def _first_ordinal(reader: LogReader, request: SessionRequest) -> int:
-    """Return the record that a session page begins with."""
+def _page(reader: LogReader, request: SessionRequest) -> tuple[int, list[Event], bool]:
+    """Return the record that the page begins with, its events, and whether there are more."""
     if request.ordinal is not None:
-        return request.ordinal
+        return request.ordinal, *reading.page(reader.from_ordinal(request.ordinal), request.limit)
+    target = _target(reader, request)
+    start = target - target % request.limit
+    events, more = reading.page(reader.from_ordinal(start), request.limit)
+    if more and events[-1].ordinal < target:  # the page is full before it comes to the record
+        start = max(start, target - LEAD_IN)
+        events, more = reading.page(reader.from_ordinal(start), request.limit)
+    return start, events, more
+
+
+def _target(reader: LogReader, request: SessionRequest) -> int:
+    """Return the record that the page has to hold."""
+    if request.at is not None:
+        return request.at
     if request.seq is not None:
-        found = reader.ordinals_of_seq(request.seq)
-        if not found:
-            raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
-        return found[0]
+        return _ordinals(reader, request.seq)[0]
     if request.time is not None:
         return reader.ordinal_at(request.time)
-    return max(0, reader.record_count() - request.limit) if request.last else 0
+    return max(0, reader.record_count() - 1) if request.last else 0
+
+
+def _ordinals(reader: LogReader, seq: int | None) -> list[int]:
+    """Return where a seq stands in the log; nowhere is EVENT_NOT_FOUND."""
+    found = reader.ordinals_of_seq(seq) if seq is not None else []
+    if not found:
+        raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
+    return found
 
 
 def _trace_if_known(reader: LogReader, event: Event) -> EventTrace | None:

@@ -61,8 +61,8 @@ class Links:
         return self.session(session, f"/events/{seq}", ordinal=ordinal if repeated else None)
 
     def place(self, session: SessionSummary, ordinal: int) -> str:
-        """Return the address of an event inside the transcript, with what came shortly before it."""
-        return self.session(session, ordinal=str(max(0, ordinal - LEAD_IN))) + f"#e{ordinal}"
+        """Return the address of an event inside the transcript."""
+        return self.session(session, at=ordinal) + f"#e{ordinal}"
 
     def trace(self, session: SessionSummary) -> str:
         """Return the address of a session's lineage."""
@@ -73,9 +73,6 @@ class Links:
         """Return the address of a session's download."""
         log = session.log_id if session.duplicate else None
         return self.path(f"/export/{canonical(session.id)}{suffix}", log=log, **parameters)
-
-
-LEAD_IN: Final = 6  # events shown before the one that a search hit points at
 
 
 def without(parameters: Mapping[str, Sequence[str]], *names: str) -> dict[str, list[str]]:

@@ -51,6 +51,7 @@ SEARCH: Final = (
 SESSION: Final = (
     LOG,
     Parameter("ordinal", "begin at this 0-based position in the log", "integer"),
+    Parameter("at", "the page that holds this position", "integer"),
     Parameter("seq", "the page that holds this event", "integer"),
     Parameter("time", "begin at the first event from this time on"),
     Parameter("last", "the final page", "boolean"),

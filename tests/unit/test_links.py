@@ -67,5 +67,5 @@ def test_an_event_without_a_number_goes_by_its_position() -> None:
 def test_a_place_in_the_transcript_has_a_lead_in() -> None:
     """A hit is shown with what came before it, as far as there is any."""
     links = Links()
-    assert links.place(summary(), 50) == "/sessions/session-1?ordinal=44#e50"
-    assert links.place(summary(), 2) == "/sessions/session-1?ordinal=0#e2"
+    assert links.place(summary(), 50) == "/sessions/session-1?at=50#e50"
+    assert links.place(summary(), 2) == "/sessions/session-1?at=2#e2"
