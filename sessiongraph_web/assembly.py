@@ -66,7 +66,9 @@ class Assembler:
 
     def _take_batch(self, batch: list[frames.Chunk]) -> list[Unit]:
         """Take many whole frames at once where all their lines are plain records; else one by one."""
-        records = None if self._open_bytes else lines.decode_batch([chunk.text for chunk in batch])
+        texts = [chunk.text for chunk in batch]
+        usual = not self._open_bytes and max(map(len, texts)) <= self._limit
+        records = lines.decode_batch(texts) if usual else None
         if records is None:
             return [unit for chunk in batch for unit in self.take(chunk)]
         units: list[Unit] = []

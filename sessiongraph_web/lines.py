@@ -239,7 +239,7 @@ def _text(value: object) -> str | None:
 
 def _cwd(line: bytes) -> tuple[str | None, str | None]:
     """Return the header's cwd as the exact string, or None with the reason: safe text never feeds a seal."""
-    value = json.loads(line.decode(), parse_int=str, parse_constant=str).get("cwd")
+    value = json.loads(line.decode(), parse_int=float, parse_constant=float).get("cwd")
     if value is None:
         return None, "the header has no cwd"
     if not isinstance(value, str):

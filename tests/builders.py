@@ -19,9 +19,30 @@ _SYSTEM_PLUGIN: Final = {"kind": "plugin", "plugin": "@deepseek-ai/dsh-system-pr
 _MODEL: Final = {"kind": "model", "provider": "mock", "model": "mock-1"}
 
 
-def compress(text: bytes) -> bytes:
-    """Return one frame as dsh writes it: with a checksum, without a content size."""
-    return _COMPRESSOR.compress(text)
+def compress(text: bytes, *, content_size: bool = False, checksum: bool = True, window_log: int = 0) -> bytes:
+    """Return one frame, by default as dsh writes it: with a checksum, without a content size."""
+    if not content_size and checksum and not window_log:
+        return _COMPRESSOR.compress(text)
+    parameters = zstandard.ZstdCompressionParameters(
+        write_checksum=checksum, write_content_size=content_size, window_log=window_log
+    )
+    return zstandard.ZstdCompressor(compression_params=parameters).compress(text)
+
+
+def blocks(*parts: bytes | tuple[int, int], content_size: int | None = None, window: int = 0x58) -> bytes:
+    """Return a frame of hand-made blocks: stored bytes, or (byte, count) for a run of one byte; no checksum."""
+    size = b"" if content_size is None else content_size.to_bytes(4, "little")
+    made = [b"\x28\xb5\x2f\xfd", bytes([0x00 if content_size is None else 0x80, window]), size]
+    for number, part in enumerate(parts, 1):
+        last = number == len(parts)
+        length, kind, body = (part[1], 1, bytes([part[0]])) if isinstance(part, tuple) else (len(part), 0, part)
+        made.append((last | kind << 1 | length << 3).to_bytes(3, "little") + body)
+    return b"".join(made)
+
+
+def skippable(payload: bytes) -> bytes:
+    """Return a skippable frame."""
+    return b"\x50\x2a\x4d\x18" + len(payload).to_bytes(4, "little") + payload
 
 
 def line(value: object) -> bytes:
@@ -269,11 +290,8 @@ class Log:
 
     def folder(self, store: Path) -> Path:
         """Return where dsh puts this log."""
-        return (
-            store / project_key(self.cwd or "") / folder_name(self.id)
-            if self.cwd
-            else (store / "_no-cwd" / folder_name(self.id))
-        )
+        project = project_key(self.cwd) if self.cwd else "_no-cwd"
+        return store / project / folder_name(self.id)
 
     def write(self, store: Path, compressed: bool = True) -> Path:
         """Write everything into the store and return the path."""
@@ -289,6 +307,13 @@ class Log:
         with path.open("ab") as file:
             file.write(self.to_bytes(path.suffix == ".zstd", first=self._written))
         self._written = len(self.frames)
+
+    def store(self, store: Path, stored: bytes, name: str = "session.v4.jsonl.zstd") -> Path:
+        """Write these very bytes where the log belongs and return the path."""
+        path = self.folder(store) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(stored)
+        return path
 
     def _push(self, event: dict[str, Any]) -> None:
         self.events.append(event)
