@@ -20,6 +20,7 @@ FOREIGN: Final = "/w/bravo-hidden"
 HOME_WORD: Final = "amberfish"
 SIBLING_WORD: Final = "copperfinch"
 FOREIGN_WORD: Final = "bluewhale"
+FOREIGN_MARK: Final = "zephyrstone"  # beside the word in every foreign text, and never asked for
 NOWHERE_WORD: Final = "greyheron"  # in the session without a cwd
 DAY_SECONDS: Final = 86_400
 FOREIGN_ENTRIES: Final = 3571  # a number that occurs nowhere by chance
@@ -58,20 +59,20 @@ class World:
         assert report.failed == 0
         return self
 
-    def token(self, caller: Caller, *, seconds: float = 3600) -> str:
+    def token(self, caller: Caller, *, seconds: float = 3600, label: str = "") -> str:
         """Return a bearer token for a caller; with a negative time it expired so long ago."""
         made_at = time.time() - DAY_SECONDS
         private = Tokens(self.index / tokens.FILE, clock=lambda: made_at)
         try:
-            return private.create(caller, "", int((time.time() + seconds) * 1000))
+            return private.create(caller, label, int((time.time() + seconds) * 1000))
         finally:
             private.close()
 
-    def revoke_all(self) -> None:
-        """End every grant there is."""
+    def revoke(self, label: str) -> None:
+        """End the grant that has this label."""
         private = Tokens(self.index / tokens.FILE)
-        for found in private.list():
-            private.revoke(found.id)
+        (found,) = [token.id for token in private.list() if token.label == label]
+        assert private.revoke(found)
         private.close()
 
     def serve(self) -> Datasette:
@@ -92,14 +93,19 @@ def home_only(directory: Path) -> World:
 
 
 def two_workspaces(directory: Path) -> World:
-    """Make the same, beside a foreign workspace, one whose cwd differs by a slash, and a session without cwd."""
-    world = home_only(directory)
-    foreign = _talk(FOREIGN, FOREIGN_WORD)
-    foreign.title(f"About the {FOREIGN_WORD}")
+    """Make the same beside a foreign workspace and a session without cwd."""
+    return add_foreign(home_only(directory))
+
+
+def add_foreign(world: World) -> World:
+    """Put beside what is there a foreign workspace and a session without cwd."""
+    both = f"{FOREIGN_WORD} {FOREIGN_MARK}"
+    foreign = _talk(FOREIGN, both)
+    foreign.title(f"About the {both}")
     for number in range(FOREIGN_ENTRIES):
-        foreign.user(f"{FOREIGN_WORD} number {number}")
+        foreign.user(f"{both} number {number}")
     world.write("foreign", foreign)
-    world.write("foreign-fork", Log(FOREIGN, seeded_from=foreign).turn("go on", f"with the {FOREIGN_WORD}"))
+    world.write("foreign-fork", Log(FOREIGN, seeded_from=foreign).turn("go on", f"with the {both}"))
     world.write("nowhere", _talk(None, NOWHERE_WORD))
     return world
 

@@ -160,10 +160,14 @@ def limit(connection: sqlite3.Connection) -> None:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LENGTH_LIMIT_BYTES)
     connection.execute("PRAGMA trusted_schema=0")
     connection.execute("PRAGMA query_only=1")
-    connection.set_authorizer(_hide_paths)
+    connection.set_authorizer(_authorize)
 
 
-def _hide_paths(action: int, name: str | None, *_: str | None) -> int:
-    """Leave `pragma_database_list` empty: it is allowed by Datasette and shows where the index lies."""
-    is_listing = action == sqlite3.SQLITE_PRAGMA and (name or "").lower() == "database_list"
-    return sqlite3.SQLITE_IGNORE if is_listing else sqlite3.SQLITE_OK
+def _authorize(action: int, name: str | None, *_: str | None) -> int:
+    """Keep two things from SQL: where the index lies, and what others asked on the same connection."""
+    asked = (name or "").lower()
+    if action == sqlite3.SQLITE_PRAGMA and asked == "database_list":
+        return sqlite3.SQLITE_IGNORE  # an empty list: Datasette's own pages ask for it, too
+    if action == sqlite3.SQLITE_READ and asked == "sqlite_stmt":
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK

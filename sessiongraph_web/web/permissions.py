@@ -22,10 +22,9 @@ VIEW_WORKSPACE: Final = "view-workspace"
 VIEW_SESSION: Final = "view-session"
 DATABASE_READS: Final = frozenset({"view-database", "execute-sql", "view-table"})
 
-# A name of our own: Datasette overwrites parameters called :database, :q, :pattern, :limit and the like.
 _ONLY: Final = """
     SELECT json_extract(value, '$[0]') AS parent, json_extract(value, '$[1]') AS child
-    FROM json_each(:sessiongraph_names)
+    FROM json_each(:{parameter})
 """
 _ALLOW: Final = "SELECT NULL AS parent, NULL AS child, 1 AS allow, 'in the view of this caller' AS reason"
 _NOTHING: Final = "SELECT NULL AS parent, NULL AS child WHERE 0"
@@ -75,19 +74,36 @@ def actions() -> list[Action]:
 def rule(datasette: Datasette, actor: dict[str, Any] | None, action: str) -> PermissionSQL:
     """Return the rule for an action: a list of what is allowed that no configuration and no `--root` can widen.
 
+    The allow rule beside it is a global one, so that a deny in the configuration still beats it.
+    """
+    allowed = list(_allowed(datasette, access.from_actor(actor), action))
+    if not allowed:
+        return PermissionSQL(restriction_sql=_NOTHING)
+    # A name of its own for each action: Datasette merges the parameters of an action with those of the action it
+    # requires, and overwrites any called :database, :q, :pattern, :limit and the like.
+    parameter = "sessiongraph_" + action.replace("-", "_")
+    return PermissionSQL(
+        sql=_ALLOW,
+        restriction_sql=_ONLY.format(parameter=parameter),
+        params={parameter: json.dumps(allowed)},
+    )
+
+
+def _allowed(datasette: Datasette, caller: Caller, action: str) -> Iterable[Pair]:
+    """Return what a caller may do this to.
+
     Reading is limited to the caller's databases. What is not named here (writes, downloads, stored queries, debug
     pages, actions of other plugins) is denied to everybody.
     """
-    caller = access.from_actor(actor)
     if action == "view-instance" and caller.is_known:
-        return _only([_EVERYTHING])
+        return [_EVERYTHING]
     if action in DATABASE_READS:
-        return _only((name, None) for name in readable_databases(datasette, caller))
+        return [(name, None) for name in readable_databases(datasette, caller)]
     if action == VIEW_WORKSPACE:
-        return _only(_workspaces(caller))
+        return _workspaces(caller)
     if action == VIEW_SESSION:
-        return _only([*_workspaces(caller), *_sessions(caller)])
-    return _only([])
+        return [*_workspaces(caller), *_sessions(caller)]
+    return []
 
 
 def readable_databases(datasette: Datasette, caller: Caller) -> list[str]:
@@ -108,16 +124,3 @@ def _workspaces(caller: Caller) -> list[Pair]:
 def _sessions(caller: Caller) -> list[Pair]:
     """Return the session a caller was given. Its descendants are found by the operations, which know them."""
     return [(database_name(cwd), str(caller.log_id)) for cwd in caller.cwds] if caller.kind == "session" else []
-
-
-def _only(pairs: Iterable[Pair]) -> PermissionSQL:
-    """Allow these resources and nothing else.
-
-    The allow rule is a global one: a deny in the configuration still beats it. The restriction is what counts.
-    """
-    allowed = list(pairs)
-    return PermissionSQL(
-        sql=_ALLOW if allowed else None,
-        restriction_sql=_ONLY,
-        params={"sessiongraph_names": json.dumps(allowed)},
-    )

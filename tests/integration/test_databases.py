@@ -131,6 +131,8 @@ async def test_no_connection_can_write(datasette: Datasette, tmp_path: Path) -> 
         ("ATTACH ':memory:' AS other", "too many attached databases"),
         ("SELECT load_extension('x')", "not authorized"),
         ("SELECT length(zeroblob(70000000))", "too big"),
+        ("SELECT sql FROM sqlite_stmt", "prohibited"),
+        ("SELECT count(*) FROM SQLITE_STMT", "not authorized"),
         ("CREATE TABLE t (x)", "readonly"),
         ("CREATE TEMP TABLE t (x)", "readonly"),
     ],

@@ -1,0 +1,619 @@
+"""No address leaks another workspace: every page and every SQL trick we know, as every kind of caller."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import zipfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote_plus
+
+import pytest
+import pytest_asyncio
+from datasette.app import Datasette
+from datasette.utils import tilde_encode
+
+from sessiongraph_web import access, schema
+from sessiongraph_web.access import Caller
+from sessiongraph_web.web import routes, security
+from sessiongraph_web.web.route import Route
+from tests.asgi import Answer, Pairs, ask, bearer
+from tests.world import (
+    FOREIGN,
+    FOREIGN_MARK,
+    FOREIGN_WORD,
+    HOME,
+    HOME_WORD,
+    NOWHERE_WORD,
+    SIBLING_WORD,
+    World,
+    add_foreign,
+    home_only,
+    two_workspaces,
+)
+
+pytestmark = [
+    pytest.mark.asyncio,
+    # Datasette leaves other facets unawaited when one of them fails.
+    pytest.mark.filterwarnings("ignore:coroutine .*Facet:RuntimeWarning"),
+]
+
+HOME_DATABASE: Final = schema.database_name(HOME)
+FOREIGN_DATABASE: Final = schema.database_name(FOREIGN)
+OTHER_DATABASES: Final = (schema.NO_CWD_DATABASE, "_internal", "_memory", "catalog", "private", "index")
+LEAST_URLS: Final = 1000
+
+TABLES: Final = ("entry", "session", "meta", "log", "frame", "entry_fts", "entry_fts_data", "entry_fts_docsize")
+TABLE_QUERIES: Final = (
+    "?_facet=kind&_facet=log_id&_facet_size=max",
+    "?_facet_array=text",
+    "?_facet_date=time",
+    "?_where=1=1",
+    "?_where=text+in+(select+text+from+{foreign}.entry)",
+    "?_where=1=1)+union+select+*+from+{foreign}.entry--",
+    "?_extra=count,count_sql,facet_results,suggested_facets,columns,foreign_key_tables,database,query,metadata",
+    "?_shape=array&_size=max",
+    "?_shape=object&_labels=on",
+    "?_search=a&_fts_table=entry_fts&_fts_pk=id",
+    "?_search=*&_searchmode=raw&_fts_table={foreign}.entry_fts",
+    '?_through={{"table":"entry","column":"kind","value":"user"}}',
+    '?_through={{"table":"{foreign}.entry","column":"kind","value":"user"}}',
+    "?_sort_desc=text&_next=1",
+    "?text__contains=a&_trace=1&_context=1",
+    "?x%5D)%20union%20select%20text%20from%20entry--__arraycontains=a",
+    "?_col=text&_nocol=kind&_ttl=100&_stream=on",
+)
+TABLE_PAGES: Final = (
+    "",
+    ".json",
+    ".csv?_stream=1",
+    ".blob?_blob_column=text",
+    "/1",
+    "/1.json?_extras=foreign_key_tables",
+    "/1.blob?_blob_column=block",
+    "/../../{foreign}/entry/1",
+    "/-/fragment?_row=1",
+    "/-/autocomplete?q=a&_initial=1",
+    "/-/count",
+    "/-/schema",
+    "/-/schema.json",
+    "/-/schema.md",
+    "/-/foreign-key-suggestions",
+    "/-/insert",
+    "/-/drop",
+)
+DATABASE_PAGES: Final = (
+    "",
+    "/",
+    ".json",
+    ".db",
+    ".csv",
+    ".json?sql=select+*+from+entry",
+    "/-/schema",
+    "/-/schema.json",
+    "/-/schema.md",
+    "/-/queries",
+    "/-/queries.json",
+    "/-/queries/analyze?sql=select+*+from+entry",
+    "/-/query",
+    "/-/query/parameters?sql=select+:a",
+    "/-/foreign-key-targets",
+    "/-/create",
+    "/-/execute-write?sql=select+*+from+entry",
+)
+SQL: Final = (
+    "select * from entry",
+    "select * from main.entry",
+    "select * from {foreign}.entry",
+    "select * from [{foreign}].[entry]",
+    "select * from catalog.session",
+    "select * from catalog_databases",
+    "select text from entry union all select text from {foreign}.entry",
+    "select text from entry union select group_concat(text) from temp.entry",
+    "with entry as (select * from entry) select * from entry",
+    "with entry as (select * from main.entry) select * from entry",
+    "with session as (select * from sqlite_master) select * from session",
+    "with {foreign} as (select text from entry) select * from {foreign}",
+    "with recursive r(n) as (select 1 union all select n+1 from r where n < 9) select * from r join entry on id",
+    "select * from entry_fts where entry_fts match 'a*'",
+    "select * from entry_fts_data",
+    "select * from entry_fts_idx",
+    "select * from entry_fts_docsize",
+    "select * from entry_fts_config",
+    "select * from entry_fts_content",
+    "select bm25(entry_fts), * from entry_fts where entry_fts match 'the'",
+    "select * from pragma_database_list",
+    "select * from pragma_database_list()",
+    "select * from pragma_table_list",
+    "select * from pragma_table_info('entry')",
+    "select * from pragma_table_xinfo('entry', '{foreign}')",
+    "select * from pragma_function_list",
+    "select * from pragma_module_list",
+    "select * from pragma_schema_version",
+    "select * from sqlite_master",
+    "select * from sqlite_schema",
+    "select * from {foreign}.sqlite_master",
+    "select * from sqlite_temp_master",
+    "select * from dbstat",
+    "select * from sqlite_dbpage",
+    "select * from bytecode('select * from entry')",
+    "select * from sqlite_stmt",
+    "attach database '{file}' as x",
+    "select 1; attach database '{file}' as x; select * from x.entry",
+    "explain attach '{file}' as x",
+    'select * from "file:{file}?mode=ro".entry',
+    "select load_extension('{file}')",
+    "select readfile('{file}')",
+    "select * from fsdir('{index}')",
+    "select * from zipfile('{file}')",
+    "select edit('{file}')",
+    "vacuum into '/tmp/x'",
+    "select fts3_tokenizer('simple')",
+    "select * from json_each((select json_group_array(text) from entry))",
+    "select * from json_each((select json_group_array(text) from {foreign}.entry))",
+    "select * from json_tree((select json_group_object(key, value) from meta))",
+    "select value from json_each('[1]') join entry",
+    "select key, value from meta",
+    "select count(*) from entry",
+    "select count(*) from {foreign}.entry",
+    "select * from entry where text like :q",
+    "/* */ select * from entry",
+    "select writefile('/tmp/x', text) from entry",
+    "select eval('select * from entry')",
+    "pragma database_list",
+    "delete from entry returning text",
+)
+INSTANCE_PAGES: Final = (
+    "",
+    ".json",
+    "actions",
+    "actions.json",
+    "actor",
+    "actor.json",
+    "allow-debug",
+    "allowed",
+    "allowed.json?action=view-database",
+    "allowed.json?action=view-table&parent={foreign}",
+    "api",
+    "auth-token",
+    "check.json?action=view-database&parent={foreign}",
+    "config",
+    "config.json",
+    "create-token",
+    "databases",
+    "databases.json",
+    "debug/autocomplete",
+    "jump",
+    "jump.json?q=entry",
+    "logout",
+    "messages",
+    "metadata",
+    "metadata.json",
+    "patterns",
+    "permissions",
+    "plugins",
+    "plugins.json?all=1",
+    "queries",
+    "queries.json",
+    "rules",
+    "rules.json?action=view-database",
+    "schema",
+    "schema.json",
+    "schema.md",
+    "settings",
+    "settings.json",
+    "tasks.json",
+    "threads",
+    "threads.json",
+    "versions",
+    "versions.json",
+    "static/../../{foreign}",
+    "static/..%2f..%2f..%2fetc/passwd",
+    "static-plugins/sessiongraph_web/../x",
+    "login",
+    "login?token=x",
+)
+LIST_QUERIES: Final = (
+    "",
+    f"?q={FOREIGN_WORD}",
+    f"?q={FOREIGN_WORD}&group=none&limit=100",
+    f"?q={FOREIGN_WORD[:4]}&match=text&kinds=user,assistant,tool_call,tool_result,title,todo,turn_end",
+    f"?q={NOWHERE_WORD}",
+    f"?q={SIBLING_WORD}",
+    "?q=the&inherited=1&limit=100",
+    "?q=the&sort=oldest&group=none",
+    "?q=the&session={foreign_id}",
+    "?q=the&parent={foreign_id}",
+    f"?q=the&workspace={quote(FOREIGN)}",
+    f"?q=the&workspace={quote(HOME)}&workspace={quote(FOREIGN)}",
+    "?q=the&workspace=",
+    "?q=the&cursor={search_cursor}",
+    f"?q={FOREIGN_WORD}&limit=1&cursor={{search_cursor}}",
+    f"?workspace={quote(FOREIGN)}",
+    "?cursor={timeline_cursor}",
+    "?limit=1&cursor={timeline_cursor}",
+    "?sort=activity&limit=100",
+    "?roots=1&limit=100",
+    "?tz=Asia/Shanghai",
+    "?ledger=1&limit=100",
+    "?ledger=1&states=indexed,partial,unreadable",
+)
+SESSION_QUERIES: Final = (
+    "",
+    "?log={foreign_log}",
+    "?log={sibling_log}",
+    "?ordinal=0&limit=100",
+    "?last=1",
+    "?redact=0",
+)
+
+
+def all_urls(world: World, cursors: dict[str, str]) -> list[str]:
+    """Return every address to be tried, each once."""
+    words = {
+        "foreign": FOREIGN_DATABASE,
+        "foreign_id": world.ids["foreign"],
+        "foreign_log": world.log_ids["foreign"],
+        "sibling_log": world.log_ids["sibling"],
+        "index": world.index,
+        "file": next(world.index.glob(f"g*/{FOREIGN_DATABASE}.db")),
+        **cursors,
+    }
+    found = [
+        *(f"/{name}{tail}" for name in (FOREIGN_DATABASE, HOME_DATABASE) for tail in _database_tails(words)),
+        *(f"/{name}{tail}" for name in _spellings(FOREIGN_DATABASE) for tail in _few_tails(words)),
+        *(f"/{name}{tail}" for name in OTHER_DATABASES for tail in _few_tails(words)),
+        *(f"/-/{page}".format(**words) for page in INSTANCE_PAGES),
+        *_product_urls(world, words),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _database_tails(words: dict[str, Any]) -> Iterator[str]:
+    """Yield what follows a database's name."""
+    yield from DATABASE_PAGES
+    for table in TABLES:
+        yield from (f"/{table}{page}".format(**words) for page in TABLE_PAGES)
+    for query in TABLE_QUERIES:
+        yield from (f"/{table}{query}".format(**words) for table in ("entry", "entry.json", "session.json"))
+    for sql in SQL:
+        for form in ("/-/query?sql=", "/-/query.json?_shape=array&sql=", "/-/query.csv?sql="):
+            yield form + quote(sql.format(**words))
+
+
+def _few_tails(words: dict[str, Any]) -> Iterator[str]:
+    yield from DATABASE_PAGES
+    yield from ("/entry", "/entry.json?_size=max", "/entry.csv", "/entry/1.json", "/session.json", "/log.json")
+    yield from ("/catalog_tables.json", "/entry/-/schema", "/entry/-/fragment?_row=1")
+    yield from (f"/-/query.json?sql={quote(sql.format(**words))}" for sql in SQL[:4])
+
+
+def _spellings(name: str) -> list[str]:
+    """Return the ways to write a database's name that might slip past a comparison."""
+    tilde = "".join(f"~{ord(char):02X}" for char in name)
+    percent = "".join(f"%{ord(char):02X}" for char in name)
+    return [
+        name.replace("_", "~5F"),
+        name.replace("_", "~5f"),
+        name.replace("_", "%5F"),
+        name.replace("_", "~7E5F"),
+        tilde,
+        percent,
+        name.upper(),
+        name.title(),
+        f"{name}~00",
+        f"%20{name}",
+        f".~2F{name}",
+        f"{HOME_DATABASE}/../{name}",
+        f"/{name}",
+        f"./{name}",
+    ]
+
+
+def _product_urls(world: World, words: dict[str, Any]) -> Iterator[str]:
+    """Yield every route of ours that can be read, filled with ids of others in every spelling."""
+    for route in routes.ROUTES:
+        if "GET" not in route.methods:
+            continue
+        for filled in _filled(route.template, world):
+            twins = (filled, "/.json" if filled == "/" else f"{filled}.json") if route.twin else (filled,)
+            yield from (
+                twin + query.format(**words) for twin in twins for query in _queries(route, filled, world)
+            )
+
+
+def _queries(route: Route, filled: str, world: World) -> Sequence[str]:
+    if "{id}" not in route.template:
+        return LIST_QUERIES
+    is_spelled_right = any(f"/{world.ids[role]}" in filled for role in ("foreign", "home"))
+    return SESSION_QUERIES if is_spelled_right else SESSION_QUERIES[:1]
+
+
+def _filled(template: str, world: World) -> Iterator[str]:
+    if "{id}" not in template:
+        yield template.format(digest="0" * 12, name="style.css")
+        return
+    ids = [world.ids[role] for role in ("foreign", "foreign-fork", "nowhere", "sibling", "home")]
+    foreign = world.ids["foreign"]
+    ids += [foreign[:-1], foreign.removeprefix("session-"), foreign.upper(), tilde_encode(foreign + "/../x")]
+    ids += [
+        "".join(f"%{ord(char):02X}" for char in foreign),
+        "session-",
+        "*",
+        "..",
+        str(world.log_ids["foreign"]),
+    ]
+    for session_id in ids:
+        for seq in ("0", "3") if "{seq}" in template else ("",):
+            yield template.format(id=session_id, seq=seq, sha256="0" * 64)
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A caller, the headers that present him, and what he must never be shown."""
+
+    name: str
+    headers: Pairs
+    secrets: tuple[re.Pattern[str], ...]
+
+    def leaks(self, url: str, answer: Answer) -> list[str]:
+        """Return what of the secrets an answer shows, beyond what the address itself said."""
+        said = unquote_plus(url)
+        shown = _readable(answer)
+        return [
+            found[0]
+            for secret in self.secrets
+            if (found := secret.search(shown)) and not secret.search(said) and not secret.search(url)
+        ]
+
+
+STRANGERS: Final = (
+    "/w/a",
+    "/w/a/",
+    "one session",
+    "a session with descendants",
+    "expired",
+    "revoked",
+    "truncated",
+    "forged",
+    "forged cookie",
+    "null cwd",
+    "cwd not in a list",
+    "list of lists",
+    "owner with cwds",
+    "root",
+    "anonymous",
+)
+
+
+def stranger(name: str, world: World, datasette: Datasette, counts: Sequence[int]) -> Stranger:
+    """Return a caller that is not the owner, by name."""
+    foreign = _foreign_secrets(world, counts)
+    sibling = _words(SIBLING_WORD, world.ids["sibling"], str(world.log_ids["sibling"]))
+    family = _words(world.ids["fork"], world.ids["subagent"])
+    everything = foreign + sibling + family + _words(HOME_WORD, world.ids["home"])
+    secrets = {
+        "/w/a": foreign,
+        "one session": foreign + sibling + family,
+        "a session with descendants": foreign + sibling,
+    }
+    return Stranger(name, _credentials(name, world, datasette), secrets.get(name, everything))
+
+
+def _credentials(name: str, world: World, datasette: Datasette) -> Pairs:
+    """Return the headers that present a caller."""
+    token = world.token(access.workspaces(HOME))
+    home = world.log_ids["home"]
+    grants = {
+        "/w/a": access.workspaces(HOME),
+        "/w/a/": access.workspaces(HOME + "/"),
+        "one session": Caller("session", frozenset({HOME}), home, False),
+        "a session with descendants": Caller("session", frozenset({HOME}), home, True),
+    }
+    actors: dict[str, object] = {
+        "null cwd": {"id": "x", access.ACTOR_KEY: {"kind": "workspaces", "cwds": [None]}},
+        "cwd not in a list": {"id": "x", access.ACTOR_KEY: {"kind": "workspaces", "cwds": FOREIGN}},
+        "list of lists": {"id": "x", access.ACTOR_KEY: {"kind": "workspaces", "cwds": [[FOREIGN]]}},
+        "owner with cwds": {"id": "x", access.ACTOR_KEY: {"kind": "owner", "cwds": [HOME]}},
+        "root": {"id": "root"},
+    }
+    if name in grants:
+        return bearer(world.token(grants[name]))
+    if name in actors:
+        return [("cookie", f"ds_actor={datasette.client.actor_cookie(actors[name])}")]
+    if name == "revoked":
+        secret = world.token(access.OWNER, label="revoked")
+        world.revoke("revoked")
+        return bearer(secret)
+    return {
+        "expired": bearer(world.token(access.OWNER, seconds=-1)),
+        "truncated": bearer(token[:-1]),
+        "forged": bearer(token[:-1] + ("A" if token[-1] != "A" else "B")),
+        "forged cookie": [("cookie", "ds_actor=eyJhIjp7ImlkIjoicm9vdCJ9fQ.x")],
+        "anonymous": [],
+    }[name]
+
+
+def _foreign_secrets(world: World, counts: Sequence[int]) -> tuple[re.Pattern[str], ...]:
+    ids = (world.ids["foreign"], world.ids["foreign-fork"], world.ids["nowhere"])
+    logs = tuple(str(world.log_ids[role]) for role in ("foreign", "foreign-fork", "nowhere"))
+    paths = (FOREIGN.removeprefix("/w/"), str(world.index), str(world.store), FOREIGN_DATABASE)
+    numbers = tuple(re.compile(rf"(?<![\w.])(?:{count}|{count:,})(?![\w])") for count in counts)
+    return _words(FOREIGN_WORD, FOREIGN_MARK, NOWHERE_WORD, *ids, *logs, *paths) + numbers
+
+
+def _words(*words: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(re.escape(word), re.IGNORECASE) for word in words)
+
+
+def _readable(answer: Answer) -> str:
+    """Return everything an answer says: headers, and the body with archives unpacked."""
+    headers = "\n".join(f"{name}: {value}" for name, value in answer.headers)
+    if not answer.body.startswith(b"PK"):
+        return f"{headers}\n{answer.text}"
+    with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
+        parts = [name + archive.read(name).decode("utf-8", "replace") for name in archive.namelist()]
+    return "\n".join([headers, *parts])
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return two_workspaces(tmp_path_factory.mktemp("bypass")).build()
+
+
+@pytest_asyncio.fixture
+async def served(world: World) -> AsyncIterator[Datasette]:
+    datasette = world.serve()
+    datasette.root_enabled = True
+    await datasette.invoke_startup()
+    application = datasette.app()
+    datasette.app = lambda: application  # type: ignore[method-assign]
+    yield datasette
+    await datasette.invoke_shutdown()
+
+
+async def owners_cursors(datasette: Datasette, world: World) -> dict[str, str]:
+    """Return cursors that the owner was given, for others to try."""
+    headers = bearer(world.token(access.OWNER))
+    search = await ask(datasette, f"/search.json?q={FOREIGN_WORD}&limit=1", headers=headers)
+    timeline = await ask(datasette, "/timeline.json?limit=1", headers=headers)
+    return {
+        "search_cursor": json.loads(search.body)["next_cursor"],
+        "timeline_cursor": json.loads(timeline.body)["next_cursor"],
+    }
+
+
+async def owners_counts(datasette: Datasette, world: World) -> list[int]:
+    """Return the numbers that tell how much there is in the foreign workspace, and in all of them."""
+    headers = bearer(world.token(access.OWNER))
+    listed = json.loads((await ask(datasette, "/workspaces.json", headers=headers)).body)["workspaces"]
+    totals = json.loads((await ask(datasette, "/status.json", headers=headers)).body)
+    counts = [found["entries"] for found in listed if found["cwd"] == FOREIGN] + [totals["entries"]]
+    assert all(count > 1000 for count in counts), "a small number would be met by chance"
+    return counts
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+async def test_no_address_leaks_another_workspace(served: Datasette, world: World, name: str) -> None:
+    """Above a thousand addresses for each kind of caller, and not one foreign byte, nor a fault of ours."""
+    urls = all_urls(world, await owners_cursors(served, world))
+    assert len(urls) > LEAST_URLS
+    caller = stranger(name, world, served, await owners_counts(served, world))
+    leaks, faults = {}, []
+    for url in urls:
+        answer = await ask(served, url, headers=caller.headers)
+        if found := caller.leaks(url, answer):
+            leaks[url] = found
+        # Datasette's own pages answer some nonsense (a facet by JSON that is none) with 500.
+        if answer.status >= 500 and security.place(url.partition("?")[0]).kind != "database":
+            faults.append(url)
+
+    assert leaks == {}
+    assert faults == []
+
+
+async def test_the_suite_can_find_a_leak(
+    served: Datasette, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same addresses show the owner every secret, and show a scoped caller many once one check is broken."""
+    urls = all_urls(world, await owners_cursors(served, world))
+    secrets = _foreign_secrets(world, await owners_counts(served, world))
+    owner = Stranger("owner", bearer(world.token(access.OWNER)), secrets)
+    found = {
+        url: leaks for url in urls if (leaks := owner.leaks(url, await ask(served, url, headers=owner.headers)))
+    }
+    seen = {leak.lower() for leaks in found.values() for leak in leaks}
+    unseen = [secret.pattern for secret in secrets if not any(secret.fullmatch(leak) for leak in seen)]
+    assert len(found) > 200
+    assert unseen == []
+
+    scoped = Stranger("/w/a", bearer(world.token(access.workspaces(HOME))), secrets)
+    tables = [f"/{FOREIGN_DATABASE}/entry.json", f"/{FOREIGN_DATABASE}/-/query.json?sql=select+*+from+entry"]
+    assert [scoped.leaks(url, await ask(served, url, headers=scoped.headers)) for url in tables] == [[], []]
+    monkeypatch.setattr(access, "sees_workspace", lambda _caller, _cwd: True)
+    assert all([scoped.leaks(url, await ask(served, url, headers=scoped.headers)) for url in tables])
+
+
+async def test_permissions_hold_without_the_front_door(served: Datasette, world: World) -> None:
+    """Were the door left open, Datasette's own checks would still keep a caller in his workspace."""
+    actor = access.to_actor(access.workspaces(HOME))
+    owner = bearer(world.token(access.OWNER))
+    for name in (HOME_DATABASE, FOREIGN_DATABASE, schema.NO_CWD_DATABASE):
+        assert (await ask(served, f"/{name}", headers=owner)).status == 200
+
+    allowed = {
+        action: sorted({row.parent async for row in (await served.allowed_resources(action, actor)).all()})
+        for action in served.actions
+        if served.actions[action].resource_class is not None and action != "view-workspace"
+    }
+
+    readable = {"view-database", "execute-sql", "view-table"}
+    assert allowed == {action: [HOME_DATABASE] if action in readable else [] for action in allowed}
+    assert readable < allowed.keys()
+
+
+@pytest.mark.parametrize(
+    "actor", [None, {"id": "root"}, access.to_actor(access.OWNER)], ids=["nobody", "root", "owner"]
+)
+async def test_nobody_may_write_download_or_debug(served: Datasette, actor: dict[str, Any] | None) -> None:
+    """Every action but reading is denied to everybody, `--root` included; reading needs someone we know."""
+    granted = set()
+    for name, action in served.actions.items():
+        resource_class = action.resource_class
+        arguments = {None: (), "database": (HOME_DATABASE,), "workspace": (HOME_DATABASE,)}.get(
+            resource_class and resource_class.name, (HOME_DATABASE, "entry")
+        )
+        resource = resource_class(*arguments) if resource_class else None
+        if await served.allowed(action=name, resource=resource, actor=actor):
+            granted.add(name)
+
+    is_owner = access.from_actor(actor).is_owner
+    ours = {"view-instance", "view-workspace", "view-session"}
+    reading = {"view-database", "execute-sql", "view-table"}
+    assert granted - reading == (ours if is_owner else set())
+    assert granted & reading <= (reading if is_owner else set())
+
+
+# What differs from moment to moment. Times of sessions are in the JSON twins, and compared there.
+VOLATILE: Final = re.compile(
+    r'"(took_ms|refreshed_at|epoch)":("[^"]*"|[\d.]+|null)|<local-time .*?</local-time>|[\d.]+ ms\b', re.DOTALL
+)
+
+
+async def test_answers_do_not_depend_on_what_is_foreign(tmp_path: Path) -> None:
+    """A scoped caller is told the same, whether his workspace is the only one or one of several."""
+    alone = home_only(tmp_path / "alone").build()
+    shutil.copytree(alone.store, tmp_path / "beside" / "sessions")
+    beside = World(tmp_path / "beside" / "sessions", tmp_path / "beside" / "index", alone.ids, alone.log_ids)
+    add_foreign(beside).build()
+    served = [alone.serve(), beside.serve()]
+    for datasette in served:
+        await datasette.invoke_startup()
+    callers = [access.workspaces(HOME), Caller("session", frozenset({HOME}), alone.log_ids["home"], True)]
+    no_cursors = {"search_cursor": "x", "timeline_cursor": "x"}
+    urls = [url for url in all_urls(beside, no_cursors) if not url.startswith(("/-/", f"/{HOME_DATABASE}"))]
+
+    differing = []
+    for caller in callers:
+        tokens = [world.token(caller) for world in (alone, beside)]
+        for url in urls:
+            answers = [
+                await ask(datasette, url, headers=bearer(token))
+                for datasette, token in zip(served, tokens, strict=True)
+            ]
+            if _settled(answers[0]) != _settled(answers[1]):
+                differing.append((caller.kind, url))
+
+    assert differing == []
+
+
+def _settled(answer: Answer) -> tuple[int, str]:
+    """Return an answer less what differs from moment to moment."""
+    if answer.body.startswith(b"PK"):
+        return answer.status, _readable(answer).partition("\n\n")[2]
+    return answer.status, VOLATILE.sub("", answer.text)
