@@ -12,11 +12,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 REDACTION_VERSION: Final = 1
 WITHHELD: Final = "[masked:withheld]"  # stands for a text that could not be masked
 MIN_CHARS: Final = 7  # nothing shorter holds both a secret and what tells it
+MAX_KEYS: Final = 4096  # keys whose masking is remembered: logs use few
 MAX_NAME_CHARS: Final = 64  # how far before a sign the name of a value is looked for
 MAX_PEM_CHARS: Final = 32 * 1024  # how far a private key reaches from its first or last line
 
@@ -105,19 +107,28 @@ def _mask_object(value: dict[Any, Any]) -> tuple[dict[Any, Any], int]:
     result: dict[Any, Any] = {}
     total = 0
     for key, item in value.items():
-        shown, key_count = mask(key) if isinstance(key, str) else (key, 0)
-        while key_count and shown in result:
+        shown, count = _mask_key(key) if isinstance(key, str) else (key, 0)
+        while count and shown in result:
             shown += "*"
-        result[shown], count = _mask_member(value, key, item)
-        total += key_count + count
+        total += count
+        if isinstance(item, str | dict | list):
+            item, count = _mask_member(value, key, item)
+            total += count
+        result[shown] = item
     return result, total
 
 
+@lru_cache(MAX_KEYS)
+def _mask_key(key: str) -> tuple[str, int]:
+    return mask(key)
+
+
 def _mask_member(parent: dict[Any, Any], key: Any, item: Any) -> tuple[Any, int]:
-    if isinstance(item, str) and item:
-        if str(parent.get("type", "")).endswith("-delta") and key != "type":
+    if isinstance(item, str):
+        if key != "type" and str(parent.get("type")).endswith("-delta") and item:
             return WITHHELD, 1
-        if isinstance(key, str) and _is_named_secret(key, item):
+        name = _secret_name(key) if isinstance(key, str) else None
+        if name and not any(c.isspace() for c in item) and _is_real(name, item, "quoted"):
             return "[masked:assignment]", 1
     if isinstance(item, list) and item:
         if key == "stream":
@@ -127,32 +138,33 @@ def _mask_member(parent: dict[Any, Any], key: Any, item: Any) -> tuple[Any, int]
     return _mask_value(item)
 
 
-def _is_named_secret(key: str, value: str) -> bool:
+@lru_cache(MAX_KEYS)
+def _secret_name(key: str) -> str | None:
+    """Return the part of a key that names a secret, in lower case."""
     name = _NAME.search(key)
-    if name is None or any(c.isspace() for c in value):
-        return False
-    return _is_real(name[0].lower(), value, "quoted")
+    return name[0].lower() if name else None
 
 
 def _hides_secret(stream: list[Any]) -> bool:
     """Say whether a stream, its pieces joined or each alone, holds a secret."""
     pieces: dict[str, list[str]] = defaultdict(list)
-    for key, text in _leaves("", stream):
-        pieces[key].append(text)
+    _collect(pieces, "", stream)
     return any(mask("".join(texts))[1] or mask("\n".join(texts))[1] for texts in pieces.values())
 
 
-def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every string of a value in order, with the key it is under."""
-    if isinstance(value, str):
-        yield key, value
-        return
-    members = value.items() if isinstance(value, dict) else ((key, item) for item in value)
-    for name, item in members:
-        if isinstance(item, str):
-            yield name, item
-        elif isinstance(item, dict | list):
-            yield from _leaves(name, item)
+def _collect(pieces: dict[str, list[str]], key: str, values: list[Any]) -> None:
+    """Add every string inside the values, in order, to the pieces under its key."""
+    for value in values:
+        if isinstance(value, str):
+            pieces[key].append(value)
+        elif isinstance(value, list):
+            _collect(pieces, key, value)
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                if isinstance(item, str | dict):
+                    _collect(pieces, name, [item])
+                elif isinstance(item, list):
+                    _collect(pieces, name, item)
 
 
 def _private_keys(text: str) -> Iterator[tuple[int, int]]:
