@@ -216,6 +216,8 @@ def _collect(
     found: Found, asked: _Asked, tally: _Tally, share: int, count_spans: Callable[[str], int] | None
 ) -> None:
     """Add the newest candidates of a workspace, at most `share`, and its counts."""
+    if not share:
+        return
     where, bound = asked.where(found.kinds)
     sql = f"""
         SELECT e.id, e.log_id, e.ordinal, e.time, e.kind, e.tool, e.length, {"e.text" if count_spans else "''"}
@@ -286,7 +288,7 @@ def _candidate(scope: Scope, row: sqlite3.Row, count_spans: Callable[[str], int]
     if session is None:
         return None
     spans = count_spans(text) if count_spans else 0
-    return Candidate(scope.number, id_, log_id, session["id"], ordinal, time_, kind, tool, length, spans)
+    return Candidate((scope.number, log_id), id_, session["id"], ordinal, time_, kind, tool, length, spans)
 
 
 def _direction(sort: Sort) -> str:

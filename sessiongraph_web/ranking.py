@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal
 
+import msgspec
+
 from sessiongraph_web.answers import Facet
 from sessiongraph_web.models import Kind
 
@@ -18,13 +20,15 @@ _QUARTER_MS: Final = 900_000  # every zone's months begin on a quarter of an hou
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An entry that matches, as far as order and counts need it. `source` is the index of its workspace."""
+class Candidate(msgspec.Struct, frozen=True, gc=False):
+    """An entry that matches, as far as order and counts need it.
 
-    source: int
+    `session` is the number of its workspace and the log id. Thousands are made for a search, and structs are made
+    several times as fast as dataclasses.
+    """
+
+    session: tuple[int, int]
     id: int
-    log_id: int
     session_id: str
     ordinal: int
     time: int | None
@@ -32,10 +36,6 @@ class Candidate:
     tool: str | None
     length: int
     spans: int
-
-    @property
-    def session_key(self) -> tuple[int, int]:
-        return self.source, self.log_id
 
 
 @dataclass(slots=True)
@@ -64,9 +64,9 @@ def grouped(candidates: Iterable[Candidate]) -> list[Group]:
     """Group sorted candidates by session; a session stands where its best match stands."""
     groups: dict[tuple[int, int], Group] = {}
     for candidate in candidates:
-        group = groups.get(candidate.session_key)
+        group = groups.get(candidate.session)
         if group is None:
-            groups[candidate.session_key] = Group(candidate)
+            groups[candidate.session] = Group(candidate)
             continue
         group.matches += 1
         if len(group.more) < MORE_OF_A_SESSION:
@@ -85,7 +85,7 @@ def shares(counts: Sequence[int], total: int) -> list[int]:
 
 
 def facets(
-    candidates: Iterable[Candidate],
+    candidates: Sequence[Candidate],
     sessions: Mapping[tuple[int, int], SessionFacts],
     *,
     by_session: bool,
@@ -93,33 +93,20 @@ def facets(
 ) -> dict[str, list[Facet]]:
     """Count the sessions, or the entries, that have each workspace, kind, tool, model and month."""
     month = _months(zone)
-    entries: Counter[tuple[str, str | None]] = Counter()
-    seen: set[tuple[tuple[int, int], str, str | None]] = set()
-    for candidate in candidates:
-        key = candidate.session_key
-        for name, value in _values(candidate, sessions[key], month):
-            if by_session:
-                seen.add((key, name, value))
-            else:
-                entries[name, value] += 1
-    counts = Counter((name, value) for _, name, value in seen) if by_session else entries
-    found: dict[str, list[Facet]] = {name: [] for name in ("workspace", "kind", "tool", "model", "month")}
-    for (name, value), count in sorted(counts.items(), key=lambda item: (-item[1], item[0][1] or "")):
-        found[name].append(Facet(value=value, count=count))
-    return found
+    pairs: dict[str, Iterable[tuple[tuple[int, int], str | None]]] = {
+        "workspace": [(one.session, sessions[one.session].cwd) for one in candidates],
+        "kind": [(one.session, one.kind) for one in candidates],
+        "tool": [(one.session, one.tool) for one in candidates if one.tool is not None],
+        "model": [(one.session, model) for one in candidates for model in sessions[one.session].models],
+        "month": [(one.session, month(one.time)) for one in candidates if one.time is not None],
+    }
+    return {name: _counted(set(found) if by_session else found) for name, found in pairs.items()}
 
 
-def _values(
-    candidate: Candidate, session: SessionFacts, month: Callable[[int], str]
-) -> Iterable[tuple[str, str | None]]:
-    yield "workspace", session.cwd
-    yield "kind", candidate.kind
-    if candidate.tool is not None:
-        yield "tool", candidate.tool
-    for model in session.models:
-        yield "model", model
-    if candidate.time is not None:
-        yield "month", month(candidate.time)
+def _counted(pairs: Iterable[tuple[tuple[int, int], str | None]]) -> list[Facet]:
+    counts = Counter(value for _, value in pairs)
+    ordered_counts = sorted(counts.items(), key=lambda item: (-item[1], item[0] or ""))
+    return [Facet(value=value, count=count) for value, count in ordered_counts]
 
 
 def _months(zone: tzinfo) -> Callable[[int], str]:
@@ -142,18 +129,18 @@ def _month(quarter: int, zone: tzinfo) -> str:
         return "other"  # a clock that was wrong by millennia
 
 
-def _by_relevance(candidate: Candidate) -> tuple[int, int, bool, int, str, int, int]:
+def _by_relevance(candidate: Candidate) -> tuple[int, int, bool, int, str, tuple[int, int], int]:
     return -candidate.spans, candidate.length, *_by_newest(candidate)
 
 
-def _by_newest(candidate: Candidate) -> tuple[bool, int, str, int, int]:
+def _by_newest(candidate: Candidate) -> tuple[bool, int, str, tuple[int, int], int]:
     is_timeless = candidate.time is None
-    return is_timeless, -(candidate.time or 0), candidate.session_id, candidate.log_id, -candidate.ordinal
+    return is_timeless, -(candidate.time or 0), candidate.session_id, candidate.session, -candidate.ordinal
 
 
-def _by_oldest(candidate: Candidate) -> tuple[bool, int, str, int, int]:
+def _by_oldest(candidate: Candidate) -> tuple[bool, int, str, tuple[int, int], int]:
     is_timeless = candidate.time is None
-    return is_timeless, candidate.time or 0, candidate.session_id, candidate.log_id, candidate.ordinal
+    return is_timeless, candidate.time or 0, candidate.session_id, candidate.session, candidate.ordinal
 
 
 _KEYS: Final[Mapping[Sort, Callable[[Candidate], tuple[object, ...]]]] = {

@@ -102,19 +102,19 @@ class _Page:
         """Return the hits of candidates, in the same order."""
         rows: dict[tuple[int, int], sqlite3.Row] = {}
         for scope in self.scopes:
-            ids = [candidate.id for candidate in candidates if candidate.source == scope.number]
+            ids = [candidate.id for candidate in candidates if candidate.session[0] == scope.number]
             sql = "SELECT * FROM entry WHERE id IN (SELECT value FROM json_each(?))"
             rows |= {(scope.number, row["id"]): row for row in _rows(scope, sql, ids)}
-        found = ((candidate, rows.get((candidate.source, candidate.id))) for candidate in candidates)
+        found = ((candidate, rows.get((candidate.session[0], candidate.id))) for candidate in candidates)
         return [self._hit(candidate, row) for candidate, row in found if row is not None]
 
     def sessions(self, groups: Sequence[Group]) -> list[SessionHit]:
         """Return the hits of groups, in the same order."""
         hits = iter(self.hits([candidate for group in groups for candidate in (group.best, *group.more)]))
-        summaries = self._summaries({group.best.session_key for group in groups})
+        summaries = self._summaries({group.best.session for group in groups})
         return [
             SessionHit(
-                session=summaries[group.best.session_key],
+                session=summaries[group.best.session],
                 matches=group.matches,
                 best=next(hits),
                 more=[next(hits) for _ in group.more],
@@ -171,7 +171,7 @@ def _rows(scope: Scope, sql: str, ids: Sequence[int]) -> list[sqlite3.Row]:
 def _facts(scopes: Sequence[Scope], candidates: Iterable[Candidate]) -> dict[tuple[int, int], SessionFacts]:
     by_number = {scope.number: scope for scope in scopes}
     found = {}
-    for number, log_id in {candidate.session_key for candidate in candidates}:
+    for number, log_id in {candidate.session for candidate in candidates}:
         scope = by_number[number]
         models = msgspec.json.decode(scope.sessions[log_id]["models"])
         found[number, log_id] = SessionFacts(scope.source.cwd, models)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from operator import add
 from typing import Final, Literal
@@ -121,7 +121,6 @@ class _Element:
 
     pattern: re.Pattern[str]
     is_cjk: bool
-    is_single: bool  # one character
 
 
 def index_text(text: str) -> str:
@@ -175,9 +174,9 @@ def spans(text: str, query: Query, *, loose: bool = False) -> list[Span]:
     if query.match == "text":
         return [found.span() for found in literal.pattern(query.text).finditer(text)]
     pieces = query.parts if loose else query.pieces
-    if len(pieces) == 1:
-        return _merged(_instances(text, pieces[0]))
-    return _merged(sorted(found for piece in pieces for found in _instances(text, piece)))
+    look = partial(_in_ascii, text.lower()) if text.isascii() else partial(_in_any, text)
+    found = [span for piece in pieces for span in look(piece)]
+    return _merged(sorted(found) if len(pieces) > 1 else found)
 
 
 def _parse_terms(text: str) -> Query:
@@ -226,36 +225,57 @@ def _fts_phrase(piece: str) -> str:
     return f'"{" ".join(tokens[:-1])}"'
 
 
+def _in_ascii(lowered: str, piece: str) -> list[Span]:
+    """Find the piece's phrase in an ASCII text in lower case: the usual case, and several times as fast."""
+    pattern = _ascii_pattern(piece)
+    if pattern is None:
+        return []
+    return [found.span() for found in _overlapping(pattern, lowered)]
+
+
 @lru_cache(maxsize=4096)
-def _elements(piece: str, is_ascii: bool) -> tuple[_Element, ...]:
-    """Return the words and runs of a piece as they are looked for in a text that is ASCII, or may be anything."""
-    found = ((text, bool(_CJK_RUN.match(text))) for text in _ELEMENT.findall(piece))
-    return tuple(
-        _Element(re.compile(re.escape(text) if is_cjk else _spelled(text, is_ascii)), is_cjk, len(text) == 1)
-        for text, is_cjk in found
-    )
+def _ascii_pattern(piece: str) -> re.Pattern[str] | None:
+    """Return the pattern of the whole phrase; None for one that is not ASCII even when it is folded.
+
+    The border before it is looked at behind its first word, since `re` searches fast for what begins literally.
+    """
+    first, *rest = (element.translate(_FOLD) for element in _ELEMENT.findall(piece))
+    if not "".join([first, *rest]).isascii():
+        return None
+    phrase = "[^0-9a-z]++".join([f"{first}(?<![0-9a-z]{first})", *rest])
+    return re.compile(f"{phrase}(?![0-9a-z])")
 
 
-def _spelled(word: str, is_ascii: bool) -> str:
-    """Return the pattern of a word in all its spellings. The sets that hold every accent take a tenth of a
-    millisecond each to compile, so a text that cannot hold any is searched without."""
-    folded = word.translate(_FOLD)
-    if is_ascii:
-        return f"(?i:{re.escape(folded)})"
-    return _LIKE_MARKS.join(_SPELLINGS.get(character, re.escape(character)) for character in folded)
+def _in_any(text: str, piece: str) -> list[Span]:
+    """Find the piece's phrase in any text."""
+    elements = _elements(piece)
+    found = _overlapping(elements[0].pattern, text)
+    if len(elements) == 1 and elements[0].is_cjk:
+        return [one.span() for one in found]
+    ends = ((one.start(), _phrase_end(text, one, elements)) for one in found)
+    return [(start, end) for start, end in ends if end is not None]
 
 
-def _instances(text: str, piece: str) -> Iterator[Span]:
-    """Yield where the piece's phrase matches, overlapping instances included."""
-    elements = _elements(piece, text.isascii())
-    first = elements[0]
-    is_one_token = len(elements) == 1 and (first.is_single or not first.is_cjk)
-    found = first.pattern.search(text)
+def _overlapping(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield every place where a pattern matches, those inside an earlier match too."""
+    found = pattern.search(text)
     while found:
-        end = _phrase_end(text, found, elements)
-        if end is not None:
-            yield found.start(), end
-        found = first.pattern.search(text, found.end() if is_one_token else found.start() + 1)
+        yield found
+        found = pattern.search(text, found.start() + 1)
+
+
+@lru_cache(maxsize=4096)
+def _elements(piece: str) -> tuple[_Element, ...]:
+    """Return the words and runs of a piece as they are looked for in a text."""
+    found = ((text, bool(_CJK_RUN.match(text))) for text in _ELEMENT.findall(piece))
+    return tuple(_Element(re.compile(re.escape(text) if cjk else _spelled(text)), cjk) for text, cjk in found)
+
+
+def _spelled(word: str) -> str:
+    """Return the pattern of a word in all its spellings."""
+    return _LIKE_MARKS.join(
+        _SPELLINGS.get(character, re.escape(character)) for character in word.translate(_FOLD)
+    )
 
 
 def _phrase_end(text: str, found: re.Match[str], elements: tuple[_Element, ...]) -> int | None:
@@ -278,7 +298,7 @@ def _element_end(text: str, found: re.Match[str], element: _Element, *, is_last:
     """Return where an element ends: a word at a border, marks included; a run at its border, or anywhere."""
     if element.is_cjk:
         return None if not is_last and _CJK_RUN.match(text, found.end()) else found.end()
-    if not text.isascii() and _FALSE_MARK.search(text, *found.span()):
+    if _FALSE_MARK.search(text, *found.span()):
         return None
     end = _after(_MARKS, text, found.end())
     return None if _WORD_CHARACTER.match(text, end) else end

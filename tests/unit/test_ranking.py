@@ -14,7 +14,7 @@ from sessiongraph_web.ranking import Candidate, Group, SessionFacts, facets, gro
 
 def candidate(id_: int, log_id: int, time: int | None = 0) -> Candidate:
     """Return a candidate of which only its place matters."""
-    return Candidate(0, id_, log_id, "s", id_, time, "user", None, 1, 1)
+    return Candidate((0, log_id), id_, "s", id_, time, "user", None, 1, 1)
 
 
 SHARES = [
