@@ -86,6 +86,7 @@ _STAND_INS: Final = {
 }
 _NEEDS_STAND_IN: Final = re.compile(f"[{''.join(map(chr, _STAND_INS))}]")
 
+_NOTHING: Final = re.compile("(?!)")
 _UNSAFE: Final = re.compile("[\0\ud800-\udfff]")
 _CURLY_QUOTES: Final = str.maketrans("“”", '""')
 _TERM: Final = re.compile(
@@ -227,23 +228,22 @@ def _fts_phrase(piece: str) -> str:
 
 def _in_ascii(lowered: str, piece: str) -> list[Span]:
     """Find the piece's phrase in an ASCII text in lower case: the usual case, and several times as fast."""
-    pattern = _ascii_pattern(piece)
-    if pattern is None:
-        return []
-    return [found.span() for found in _overlapping(pattern, lowered)]
+    pattern, words = _ascii_pattern(piece)
+    found = pattern.finditer(lowered) if words == 1 else _overlapping(pattern, lowered)
+    return [one.span() for one in found]
 
 
 @lru_cache(maxsize=4096)
-def _ascii_pattern(piece: str) -> re.Pattern[str] | None:
-    """Return the pattern of the whole phrase; None for one that is not ASCII even when it is folded.
+def _ascii_pattern(piece: str) -> tuple[re.Pattern[str], int]:
+    """Return the pattern of the whole phrase, which matches nothing if it is not ASCII, and its number of words.
 
     The border before it is looked at behind its first word, since `re` searches fast for what begins literally.
     """
     first, *rest = (element.translate(_FOLD) for element in _ELEMENT.findall(piece))
     if not "".join([first, *rest]).isascii():
-        return None
+        return _NOTHING, 1
     phrase = "[^0-9a-z]++".join([f"{first}(?<![0-9a-z]{first})", *rest])
-    return re.compile(f"{phrase}(?![0-9a-z])")
+    return re.compile(f"{phrase}(?![0-9a-z])"), 1 + len(rest)
 
 
 def _in_any(text: str, piece: str) -> list[Span]:
