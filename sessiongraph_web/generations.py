@@ -11,7 +11,8 @@ from sessiongraph_web.models import SURFACE_TYPES, Event, InvalidSurface, Replac
 MAX_SAFE: Final = 2**53 - 1
 PACKED: Final = {"text-chunks": "texts", "reasoning-chunks": "texts", "tool-call-chunks": "args"}
 _MAX_CITED: Final = 1_000_000  # numbers that one source list may name; ranges make long ones cheap to write
-_SYSTEM_PLUGIN: Final = "@deepseek-ai/dsh-system-prompt"
+# What generation 4 calls the messages that plugins of older ones injected; any other becomes `plugin:<name>`.
+_PLUGINS: Final = {"@deepseek-ai/dsh-system-prompt": "runtime-context", "compact": "compact-checkpoint"}
 
 
 def build(
@@ -79,8 +80,9 @@ def _to_newest(kind: str, data: dict[str, Any]) -> None:
     if not isinstance(message, dict):
         return
     source = message.get("source")
-    if isinstance(source, dict) and source.get("kind") == "plugin" and source.get("plugin") == _SYSTEM_PLUGIN:
-        source["kind"] = "system-prompt" if kind == "system/message" else "runtime-context"
+    if isinstance(source, dict) and source.get("kind") == "plugin" and isinstance(source.get("plugin"), str):
+        name = source["plugin"]
+        source["kind"] = "system-prompt" if kind == "system/message" else _PLUGINS.get(name, f"plugin:{name}")
     content = message.get("content")
     if kind != "tool/result" or not isinstance(content, list) or len(content) != 1:
         return

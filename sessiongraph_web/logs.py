@@ -284,15 +284,36 @@ def plain_text(path: Path, *, limits: Limits = Limits()) -> Iterator[bytes]:
 def is_live(path: Path) -> bool | None:
     """Say whether a process holds the session's lock now, without taking it; None where that cannot be known."""
     try:
-        lock = os.stat(path.parent / "session.lock")  # noqa: PTH116 - inode and device alone are wanted
-    except OSError:
+        descriptor = os.open(path.parent / "session.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
         return False
+    except OSError:
+        return None
     try:
+        inode = os.fstat(descriptor).st_ino
+        devices = _devices(descriptor)
         table = Path("/proc/locks").read_text("ascii", "replace")
     except OSError:
         return None
-    wanted = f"{os.major(lock.st_dev):02x}:{os.minor(lock.st_dev):02x}:{lock.st_ino}"
-    return any(wanted in row.split() for row in table.splitlines() if "FLOCK" in row or "POSIX" in row)
+    finally:
+        os.close(descriptor)
+    held = {f"{os.major(device):02x}:{os.minor(device):02x}:{inode}" for device in devices}
+    return any(not held.isdisjoint(row.split()) for row in table.splitlines() if "->" not in row)
+
+
+def _devices(descriptor: int) -> list[int]:
+    """Return the devices by which the kernel may name a file's place: its own, and that of its mount.
+
+    They differ on btrfs and overlays, where a stat names a part and `/proc/locks` the whole.
+    """
+    devices = [os.fstat(descriptor).st_dev]
+    facts = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii", "replace").split()
+    mount = facts[facts.index("mnt_id:") + 1] if "mnt_id:" in facts else ""
+    for row in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():
+        identity, _, device, *_ = row.split()
+        if identity == mount:
+            devices.append(os.makedev(*map(int, device.split(":"))))
+    return devices
 
 
 @contextmanager

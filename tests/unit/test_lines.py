@@ -259,12 +259,14 @@ def test_an_older_tool_result_has_the_newest_shape(narrow: bool) -> None:
     ("source", "kind"),
     [
         ({"kind": "plugin", "plugin": "@deepseek-ai/dsh-system-prompt"}, "runtime-context"),
-        ({"kind": "plugin", "plugin": "somebody/else"}, "plugin"),
+        ({"kind": "plugin", "plugin": "compact"}, "compact-checkpoint"),
+        ({"kind": "plugin", "plugin": "somebody/else"}, "plugin:somebody/else"),
+        ({"kind": "plugin"}, "plugin"),
         ({"kind": "user"}, "user"),
     ],
 )
 def test_older_sources_have_their_newest_names(source: dict[str, str], kind: str, narrow: bool) -> None:
-    """The plugin that injected context is named as generation 4 names it; unknown plugins stay plugins."""
+    """What a plugin injected is named as generation 4 names it."""
     given = _user("x")
     given["data"]["source"] = source
     assert _decode(given, narrow=narrow).data["source"]["kind"] == kind
