@@ -42,7 +42,7 @@ def _surroundings(text: str, spans: Sequence[Span], limit: int) -> tuple[str, li
     The window reaches less than `limit` to either side of the hit; one character more tells that it was cut.
     """
     middle = spans[0][0] if spans else 0
-    reach = 2 * limit + 4
+    reach = limit + 32
     while True:
         first, last = max(0, middle - reach), min(len(text), middle + reach)
         near = spans[: bisect_left(spans, (last, last))]

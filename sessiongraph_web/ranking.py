@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,8 @@ from sessiongraph_web.models import Kind
 Sort = Literal["relevance", "newest", "oldest"]
 
 MORE_OF_A_SESSION: Final = 3  # matches shown beside a session's best
-_QUARTER_MS: Final = 900_000  # every zone's months begin on a quarter of an hour
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):
@@ -110,23 +111,31 @@ def _counted(pairs: Iterable[tuple[tuple[int, int], str | None]]) -> list[Facet]
 
 
 def _months(zone: tzinfo) -> Callable[[int], str]:
-    """Return the function from Unix milliseconds to `YYYY-MM` in a zone; it remembers what it was asked."""
-    known: dict[int, str] = {}
+    """Return the function from Unix milliseconds to `YYYY-MM` in a zone; it remembers the months that it met."""
+    starts: list[int] = []
+    months: list[tuple[int, str]] = []
 
     def month(millis: int) -> str:
-        quarter = millis // _QUARTER_MS
-        if quarter not in known:
-            known[quarter] = _month(quarter, zone)
-        return known[quarter]
+        index = bisect_right(starts, millis) - 1
+        if index >= 0 and millis < months[index][0]:
+            return months[index][1]
+        try:
+            start, end, name = _month(millis, zone)
+        except (OverflowError, ValueError):
+            return "other"  # a clock that was wrong by millennia
+        starts.insert(index + 1, start)
+        months.insert(index + 1, (end, name))
+        return name
 
     return month
 
 
-def _month(quarter: int, zone: tzinfo) -> str:
-    try:
-        return (_EPOCH + timedelta(minutes=15 * quarter)).astimezone(zone).strftime("%Y-%m")
-    except (OverflowError, ValueError):
-        return "other"  # a clock that was wrong by millennia
+def _month(millis: int, zone: tzinfo) -> tuple[int, int, str]:
+    """Return when the month of a moment begins, when the next one does, and its name."""
+    moment = (_EPOCH + timedelta(milliseconds=millis)).astimezone(zone)
+    start = datetime(moment.year, moment.month, 1, tzinfo=zone)
+    end = datetime(moment.year + moment.month // 12, moment.month % 12 + 1, 1, tzinfo=zone)
+    return (start - _EPOCH) // _MILLISECOND, (end - _EPOCH) // _MILLISECOND, f"{start.year:04d}-{start.month:02d}"
 
 
 def _by_relevance(candidate: Candidate) -> tuple[int, int, bool, int, str, tuple[int, int], int]:
