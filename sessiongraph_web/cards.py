@@ -120,6 +120,8 @@ class Tool:
     sections: list[Section]
     attached: list[Attached]
     partner: int | None
+    has_both: bool = False  # the result is on this page, in this card
+    recorded: bool = True  # False: only the answer says that it was asked for
     added: int = 0
     removed: int = 0
 

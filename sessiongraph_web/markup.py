@@ -26,7 +26,7 @@ from sessiongraph_web.answers import Snippet
 LINK_SCHEMES: Final = frozenset({"http", "https", "mailto"})
 LINK_RELATION: Final = "noopener noreferrer nofollow"
 MAX_LANGUAGE_CHARS: Final = 32
-HEADING_OFFSET: Final = 3  # a heading of an answer lies below the page's, the turn's and the card's own
+HEADING_LEVEL: Final = 3  # of an answer's highest heading: it lies below the page's and the turn's
 
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -57,7 +57,11 @@ def snippet(excerpt: Snippet) -> Markup:
 
 def markdown(text: str) -> Markup:
     """Render Markdown: no raw HTML, links of three schemes only, images as links that fetch nothing."""
-    return Markup(_parser().render(visible(text)))  # noqa: S704 - the parser below escapes all it is given
+    parser = _parser()
+    tokens = parser.parse(visible(text))
+    _rank_headings(tokens)
+    html = parser.renderer.render(tokens, parser.options, {})
+    return Markup(html)  # noqa: S704 - the parser's rules below escape all they are given
 
 
 def code(text: str, language: str | None) -> Markup:
@@ -133,8 +137,6 @@ def _parser() -> MarkdownIt:
         "fence": _fence,
         "code_block": _fence,
         "link_open": _link_open,
-        "heading_open": _heading,
-        "heading_close": _heading,
         "table_open": _table_open,
         "table_close": _table_close,
     }
@@ -168,13 +170,17 @@ def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options:
 def _fence(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _env: Any) -> str:
     token = tokens[index]
     language = token.info.split(maxsplit=1)[0] if token.info.strip() else None
-    return str(Markup('<pre class="code"><code>{}</code></pre>').format(code(token.content, language)))
+    return str(
+        Markup('<pre class="code" tabindex="0"><code>{}</code></pre>').format(code(token.content, language))
+    )
 
 
-def _heading(_renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _env: Any) -> str:
-    token = tokens[index]
-    level = min(6, int(token.tag[1]) + HEADING_OFFSET)
-    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+def _rank_headings(tokens: Sequence[Token]) -> None:
+    """Give headings levels without gaps, below those of the page."""
+    headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
+    ranks = {tag: rank for rank, tag in enumerate(sorted({token.tag for token in headings}))}
+    for token in headings:
+        token.tag = f"h{min(6, HEADING_LEVEL + ranks[token.tag])}"
 
 
 def _table_open(*_: Any) -> str:

@@ -31,7 +31,12 @@ _LANGUAGES: Final = {
 
 
 def tool(
-    call: EventView | None, result: EventView | None, allowance: Allowance, *, waiting: bool = False
+    call: EventView | None,
+    result: EventView | None,
+    allowance: Allowance,
+    *,
+    waiting: bool = False,
+    recorded: bool = True,
 ) -> Tool:
     """Return the card of a call and its result, either of which may be missing from the page."""
     event = call or result
@@ -54,6 +59,8 @@ def tool(
         sections=sections,
         attached=cited(message.get("content")),
         partner=result.ordinal if call and result else event.partner,
+        has_both=call is not None and result is not None,
+        recorded=recorded,
         added=added,
         removed=removed,
     )

@@ -135,9 +135,7 @@ class _Teller:
         """Say whether another card already shows this event."""
         if event.type == "tool/result":
             return _call_id(event) in self._calls or event.partner in self._by_ordinal
-        if event.type == "command/done":
-            return True
-        return event.type == "turn/end"
+        return event.type == "command/done"
 
     def _message(self, event: EventView) -> Iterator[Card]:
         content = event.data.get("content")
@@ -205,7 +203,7 @@ class _Teller:
             if result is None and self._page.next_ordinal is not None:
                 continue
             data = {"name": block.get("name"), "arguments": block.get("arguments"), "callId": asked}
-            yield toolcards.tool(_like(event, data), result, self._allowance)
+            yield toolcards.tool(_like(event, data), result, self._allowance, recorded=False)
 
     def _attempt(self, event: EventView) -> Iterator[Card]:
         text, failure = _streamed(event.data.get("stream"))

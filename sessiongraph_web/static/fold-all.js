@@ -1,4 +1,4 @@
-// Opens or closes every fold inside another element (`data-inside`, a selector).
+// Opens or closes every fold inside another element (`data-inside`, a selector), and the one that an address seeks.
 customElements.define("fold-all", class extends HTMLElement {
   connectedCallback() {
     this.button = document.createElement("button");
@@ -6,6 +6,9 @@ customElements.define("fold-all", class extends HTMLElement {
     this.button.textContent = "Unfold all";
     this.button.addEventListener("click", () => this.turn());
     this.replaceChildren(this.button);
+    const sought = document.querySelector(":target");
+    const fold = sought?.closest("details") ?? sought?.querySelector(":scope > details");
+    if (fold) fold.open = true;
   }
 
   turn() {

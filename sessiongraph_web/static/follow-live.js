@@ -40,8 +40,8 @@ customElements.define("follow-live", class extends HTMLElement {
     const known = turn.id && document.getElementById(turn.id);
     if (!known) document.getElementById("turns").append(turn);
     else if (known.textContent !== turn.textContent) {
-      const open = new Set([...known.querySelectorAll("details[open]")].map((fold) => fold.id));
-      for (const fold of turn.querySelectorAll("details")) fold.open = open.has(fold.id);
+      const open = [...known.querySelectorAll("details")].map((fold) => fold.open);
+      turn.querySelectorAll("details").forEach((fold, index) => { fold.open = open[index] ?? fold.open; });
       known.replaceWith(turn);
     }
   }

@@ -45,7 +45,7 @@ customElements.define("page-keys", class extends HTMLElement {
     current?.classList.remove("current");
     next.classList.add("current");
     next.scrollIntoView({ block: "nearest" });
-    const target = next.matches("details") ? next.querySelector("summary") : next.querySelector(".row-title, a");
+    const target = next.querySelector(":scope > details > summary, .row-title, a");
     target?.focus({ preventScroll: true });
   }
 
@@ -58,7 +58,8 @@ customElements.define("page-keys", class extends HTMLElement {
 
   open() {
     const current = document.querySelector("[data-item].current");
-    if (current?.matches("details")) current.open = !current.open;
+    const fold = current?.querySelector(":scope > details");
+    if (fold) fold.open = !fold.open;
     else (current?.querySelector(".row-title") ?? current?.querySelector("a"))?.click();
   }
 

@@ -45,7 +45,24 @@ PAYLOADS = (
 )
 HARMLESS_TAGS = frozenset(
     (
-        *("a", "p", "h4", "h5", "h6", "ul", "ol", "li", "pre", "code", "span", "em", "strong", "s", "blockquote"),
+        *(
+            "a",
+            "p",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "ul",
+            "ol",
+            "li",
+            "pre",
+            "code",
+            "span",
+            "em",
+            "strong",
+            "s",
+            "blockquote",
+        ),
         *("hr", "br", "table", "thead", "tbody", "tr", "th", "td", "div"),
     )
 )
@@ -90,8 +107,8 @@ def test_an_image_inside_a_link_is_named_only() -> None:
 
 
 def test_headings_lie_below_those_of_the_page() -> None:
-    """A heading of an answer is at least of the fourth level."""
-    assert markup.markdown("# a\n###### b") == Markup("<h4>a</h4>\n<h6>b</h6>\n")
+    """The highest heading of an answer is of the third level, and no level is left out."""
+    assert markup.markdown("## a\n###### b\n## c") == Markup("<h3>a</h3>\n<h4>b</h4>\n<h3>c</h3>\n")
 
 
 def test_code_is_coloured_by_class() -> None:

@@ -331,8 +331,9 @@ def test_a_turn_that_did_not_complete_says_why(reason: dict[str, Any], label: st
 
 
 def test_a_completed_turn_ends_without_a_word() -> None:
-    """Completion is what one expects."""
-    assert told(event("turn/end", {"reason": {"kind": "completed"}})) == []
+    """Completion is what one expects: it is bookkeeping."""
+    (turn,) = presentation.transcript(page(event("turn/end", {"reason": {"kind": "completed"}})))
+    assert (turn.cards, [place.type for place in turn.plumbing]) == ([], ["turn/end"])
 
 
 def test_a_seed_without_inheritance_is_a_resume() -> None:
