@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Final, cast
 
+import msgspec
 import zstandard
 
 from sessiongraph_web.models import FaultCode
@@ -24,8 +25,7 @@ _MAX_ATTEMPTS: Final = 64  # frames tried after damage, so that a hostile file c
 _HEADER_BYTES: Final = 18
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True, gc=False):
     """Text of the frame at `offset`. `end` is set on the last chunk of a frame: where its stored bytes end."""
 
     offset: int
@@ -112,8 +112,11 @@ def _batch(decoder: zstandard.ZstdDecompressor, file: File, offset: int, max_win
     stored, start = file.buffer, file.start
     at = offset - start
     decompress = decoder.decompress
+    usual = stored[at : at + 6]
+    if usual[:5] != _USUAL or len(usual) < 6 or _window(usual[5]) > max_window:
+        return made
     try:
-        while size < _BATCH_BYTES and stored[at : at + 5] == _USUAL and _window(stored[at + 5]) <= max_window:
+        while size < _BATCH_BYTES and stored[at : at + 6] == usual:
             cursor, blocks, last = at + 6, 0, 0
             while not last:
                 value = stored[cursor] | stored[cursor + 1] << 8 | stored[cursor + 2] << 16

@@ -10,7 +10,7 @@ from sessiongraph_web.models import SURFACE_TYPES, Event, InvalidSurface, Replac
 
 MAX_SAFE: Final = 2**53 - 1
 PACKED: Final = {"text-chunks": "texts", "reasoning-chunks": "texts", "tool-call-chunks": "args"}
-_MAX_CITED: Final = 1_000_000  # numbers that one source list may name; ranges make long ones cheap to write
+_MAX_CITED: Final = 100_000  # numbers that one source list may name; ranges make long ones cheap to write
 # What generation 4 calls the messages that plugins of older ones injected; any other becomes `plugin:<name>`.
 _PLUGINS: Final = {"@deepseek-ai/dsh-system-prompt": "runtime-context", "compact": "compact-checkpoint"}
 

@@ -13,10 +13,13 @@ from sessiongraph_web import narrow as narrow_lines
 from sessiongraph_web.generations import build, moment, whole
 from sessiongraph_web.models import Event, FaultCode, Header
 
+BOM: Final = b"\xef\xbb\xbf"
 MAX_DEPTH: Final = 256
 _MAX_INT: Final = 2**63 - 1
+_ANYTHING: Final = msgspec.json.Decoder()
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NO_OPENERS: Final = bytes(byte for byte in range(256) if byte not in b"{[\n")
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"{[]}")
 _UNSAFE: Final = re.compile("[\ud800-\udfff\0]")
 
 
@@ -26,10 +29,6 @@ class BadLine(Exception):  # noqa: N818 - a finding that readers turn into a `Fa
     def __init__(self, message: str, code: FaultCode = "bad_line") -> None:
         self.code: FaultCode = code
         super().__init__(message)
-
-
-BOM: Final = b"\xef\xbb\xbf"
-_ANYTHING: Final = msgspec.json.Decoder()
 
 
 def decode_batch(texts: list[bytes]) -> list[list[narrow_lines.Record]] | None:
@@ -53,11 +52,8 @@ def decode_batch(texts: list[bytes]) -> list[list[narrow_lines.Record]] | None:
 
 def _any_deep(text: bytes, lines: list[bytes]) -> bool:
     openers = text.translate(None, _NO_OPENERS).split(b"\n")
-    if len(max(openers, key=len)) <= MAX_DEPTH:
-        return False
-    return any(
-        len(found) > MAX_DEPTH and _depth(line) > MAX_DEPTH for line, found in zip(lines, openers, strict=False)
-    )
+    suspects = [line for line, found in zip(lines, openers, strict=False) if len(found) > MAX_DEPTH]
+    return any(_is_deep(line) for line in suspects)
 
 
 def decode_event(line: bytes, ordinal: int, *, narrow: bool) -> Event:
@@ -181,7 +177,7 @@ def _number(digits: str) -> int | float | None:
 def _refuse_broken_text(line: bytes) -> None:
     if not line.isascii() and not _is_utf8(line):
         raise BadLine("not UTF-8")
-    if line.count(b"{") + line.count(b"[") > MAX_DEPTH and _depth(line) > MAX_DEPTH:
+    if line.count(b"{") + line.count(b"[") > MAX_DEPTH and _is_deep(line):
         raise BadLine(f"nested deeper than {MAX_DEPTH} levels")
 
 
@@ -193,16 +189,14 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _depth(line: bytes) -> int:
-    """Count how deep brackets nest outside strings; `RecursionError` would depend on the caller's stack."""
-    deepest = depth = 0
-    for byte in _STRING.sub(b"", line):
-        if byte in b"{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"}]":
-            depth -= 1
-    return deepest
+def _is_deep(line: bytes) -> bool:
+    """Say whether brackets outside strings nest too deep; `RecursionError` would depend on the caller's stack."""
+    depth = 0
+    for byte in _STRING.sub(b"", line).translate(None, _NO_BRACKETS):
+        depth += 1 if byte in b"{[" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def _bound_numbers(value: Any) -> None:

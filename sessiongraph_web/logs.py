@@ -23,6 +23,7 @@ from sessiongraph_web.naming import project_key as project_key
 Detail = Literal["full", "index"]
 _NAME: Final = re.compile(r"session(?:\.v([1-9][0-9]*))?\.jsonl(\.zstd)?", re.ASCII)
 _LOG_LIKE: Final = re.compile(r"session\b.*\.jsonl(\..*)?", re.ASCII | re.IGNORECASE)
+LOCK: Final = "session.lock"
 _TRANSIENT: Final = ".tmp"
 _STRETCH_BYTES: Final = 64 * 1024
 _FINGERPRINT_BYTES: Final = 64 * 1024
@@ -62,10 +63,12 @@ class SkippedFile:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a walk over the store found; `problem` says why the store itself could not be listed."""
+    """What a walk over the store found: `ignored` are files that do not look like logs, dsh's locks left aside;
+    `problem` says why the store itself could not be listed."""
 
     logs: list[LogFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
+    ignored: list[SkippedFile] = field(default_factory=list)
     unreachable: list[str] = field(default_factory=list)
     problem: str | None = None
 
@@ -153,16 +156,40 @@ def _visit(found: Discovery, store: Path, project: str, folder: os.DirEntry[str]
 
 
 def _skip_stray(found: Discovery, store: Path, entry: os.DirEntry[str]) -> None:
-    """Record a file that looks like a log but is none by its name or place; pass over anything else."""
-    if entry.name.endswith(_TRANSIENT) or not _LOG_LIKE.fullmatch(entry.name):
+    """Record a file that is no log by its name or place; what is in a folder of that kind is merely ignored."""
+    if entry.name == LOCK:
         return
-    try:
-        facts = entry.stat()
-    except OSError:
-        facts = None
-    if facts is None or stat.S_ISREG(facts.st_mode):
+    if entry.is_dir(follow_symlinks=False):
+        for inside in _below(Path(entry.path)):
+            found.ignored.append(_skipped(store, inside, _facts(inside), "ignored", "it is no session log"))
+        return
+    facts = _facts(entry)
+    looks_like_log = _LOG_LIKE.fullmatch(entry.name) and (facts is None or stat.S_ISREG(facts.st_mode))
+    if entry.name.endswith(_TRANSIENT) or not looks_like_log:
+        found.ignored.append(_skipped(store, entry, facts, "ignored", "it is no session log"))
+    else:
         reason = "the name or place is not one of a session log"
         found.skipped.append(_skipped(store, entry, facts, "unreadable", reason))
+
+
+def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the files at any depth of a folder, as far as it can be listed; links are not followed."""
+    try:
+        entries = _listed(folder)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(Path(entry.path))
+        elif entry.name != LOCK:
+            yield entry
+
+
+def _facts(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat()
+    except OSError:
+        return None
 
 
 def _skipped(
@@ -231,9 +258,13 @@ def read(
             return
         try:
             for chunk in _chunks(file, resume.offset, limits, compressed=compressed, batched=detail == "index"):
-                for unit in assembler.take(chunk):
+                units = assembler.take(chunk)
+                if until is None:
+                    yield from units
+                    continue
+                for unit in units:
                     yield unit
-                    if until is not None and isinstance(unit, FrameEnd) and unit.end >= until:
+                    if isinstance(unit, FrameEnd) and unit.end >= until:
                         return
             yield from assembler.finish()
         finally:

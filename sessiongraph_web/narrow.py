@@ -144,6 +144,7 @@ _KINDS: Final[dict[type[Record], str]] = {
     **{_record(kind, _Skipped): kind for kind in _SKIPPED},
 }
 _SKIPPED_KINDS: Final = frozenset(_SKIPPED)
+_RESHAPED: Final = frozenset({"user/message", "system/message", "tool/result", *PACKED})  # by `build`
 _DECODER: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(reduce(or_, _KINDS))
 
 
@@ -173,9 +174,14 @@ def to_event(record: Record, ordinal: int) -> Event:
         data = {}
     elif kind == "assistant/message":
         data = _answer(data)
-    usual = seq is not None and time is not None and 0 <= seq <= MAX_SAFE and 0 <= time <= MAX_SAFE
-    if usual and kind not in SURFACE_TYPES and record.surfaceOp is record.sourceEventSeqs:  # both are unset
-        return Event(ordinal, seq, kind, time, data, None, None, 1, record.ignorable is True)
+    if seq is not None and time is not None and 0 <= seq <= MAX_SAFE and 0 <= time <= MAX_SAFE:
+        operation = record.surfaceOp
+        ignorable = record.ignorable is True
+        if record.sourceEventSeqs is msgspec.UNSET and kind not in _RESHAPED:
+            if operation is msgspec.UNSET:
+                return Event(ordinal, seq, kind, time, data, None, None, 1, ignorable)
+            if operation == "append" and kind in SURFACE_TYPES:
+                return Event(ordinal, seq, kind, time, data, "append", None, 1, ignorable)
     return build(
         kind,
         ordinal,
