@@ -255,15 +255,7 @@ SESSION_QUERIES: Final = (
 
 def all_urls(world: World, cursors: dict[str, str]) -> list[str]:
     """Return every address to be tried, each once."""
-    words = {
-        "foreign": FOREIGN_DATABASE,
-        "foreign_id": world.ids["foreign"],
-        "foreign_log": world.log_ids["foreign"],
-        "sibling_log": world.log_ids["sibling"],
-        "index": world.index,
-        "file": next(world.index.glob(f"g*/{FOREIGN_DATABASE}.db")),
-        **cursors,
-    }
+    words = _words_of(world, cursors)
     found = [
         *(f"/{name}{tail}" for name in (FOREIGN_DATABASE, HOME_DATABASE) for tail in _database_tails(words)),
         *(f"/{name}{tail}" for name in _spellings(FOREIGN_DATABASE) for tail in _few_tails(words)),
@@ -272,6 +264,19 @@ def all_urls(world: World, cursors: dict[str, str]) -> list[str]:
         *_product_urls(world, words),
     ]
     return list(dict.fromkeys(found))
+
+
+def _words_of(world: World, cursors: dict[str, str]) -> dict[str, Any]:
+    """Return what addresses are filled with."""
+    return {
+        "foreign": FOREIGN_DATABASE,
+        "foreign_id": world.ids["foreign"],
+        "foreign_log": world.log_ids["foreign"],
+        "sibling_log": world.log_ids["sibling"],
+        "index": world.index,
+        "file": next(world.index.glob(f"g*/{FOREIGN_DATABASE}.db")),
+        **cursors,
+    }
 
 
 def _database_tails(words: dict[str, Any]) -> Iterator[str]:
@@ -452,13 +457,16 @@ def _words(*words: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _readable(answer: Answer) -> str:
-    """Return everything an answer says: headers, and the body with archives unpacked."""
-    headers = "\n".join(f"{name}: {value}" for name, value in answer.headers)
+    """Return everything an answer says, headers included."""
+    return "\n".join([*(f"{name}: {value}" for name, value in answer.headers), _contents(answer)])
+
+
+def _contents(answer: Answer) -> str:
+    """Return the body as text, an archive unpacked."""
     if not answer.body.startswith(b"PK"):
-        return f"{headers}\n{answer.text}"
+        return answer.text
     with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
-        parts = [name + archive.read(name).decode("utf-8", "replace") for name in archive.namelist()]
-    return "\n".join([headers, *parts])
+        return "\n".join(name + archive.read(name).decode("utf-8", "replace") for name in archive.namelist())
 
 
 @pytest.fixture(scope="module")
@@ -581,39 +589,65 @@ async def test_nobody_may_write_download_or_debug(served: Datasette, actor: dict
 
 # What differs from moment to moment. Times of sessions are in the JSON twins, and compared there.
 VOLATILE: Final = re.compile(
-    r'"(took_ms|refreshed_at|epoch)":("[^"]*"|[\d.]+|null)|<local-time .*?</local-time>|[\d.]+ ms\b', re.DOTALL
+    r'"(?:took_ms|refreshed_at)":(?:"[^"]*"|[\d.]+|null)|<local-time .*?</local-time>|[\d.]+ ms\b', re.DOTALL
 )
+PROGRESS: Final = re.compile(r'"epoch":\d+|epoch \d+|"done":\d+,"total":\d+')
 
 
-async def test_answers_do_not_depend_on_what_is_foreign(tmp_path: Path) -> None:
-    """A scoped caller is told the same, whether his workspace is the only one or one of several."""
+@dataclass(frozen=True)
+class Pair:
+    """One workspace served twice: alone, and beside a foreign one."""
+
+    worlds: tuple[World, World]
+    instances: tuple[Datasette, Datasette]
+
+    async def ask(self, caller: Caller, url: str) -> list[Answer]:
+        """Return both answers to one request of one caller."""
+        return [
+            await ask(datasette, url, headers=bearer(world.token(caller)))
+            for world, datasette in zip(self.worlds, self.instances, strict=True)
+        ]
+
+
+@pytest_asyncio.fixture
+async def pair(tmp_path: Path) -> Pair:
     alone = home_only(tmp_path / "alone").build()
     shutil.copytree(alone.store, tmp_path / "beside" / "sessions")
-    beside = World(tmp_path / "beside" / "sessions", tmp_path / "beside" / "index", alone.ids, alone.log_ids)
-    add_foreign(beside).build()
-    served = [alone.serve(), beside.serve()]
-    for datasette in served:
+    copied = World(tmp_path / "beside" / "sessions", tmp_path / "beside" / "index", alone.ids, alone.log_ids)
+    beside = add_foreign(copied).build()
+    instances = (alone.serve(), beside.serve())
+    for datasette in instances:
         await datasette.invoke_startup()
-    callers = [access.workspaces(HOME), Caller("session", frozenset({HOME}), alone.log_ids["home"], True)]
-    no_cursors = {"search_cursor": "x", "timeline_cursor": "x"}
-    urls = [url for url in all_urls(beside, no_cursors) if not url.startswith(("/-/", f"/{HOME_DATABASE}"))]
+    return Pair((alone, beside), instances)
 
+
+@pytest.mark.parametrize("kind", ["workspaces", "session"])
+async def test_answers_do_not_depend_on_what_is_foreign(pair: Pair, kind: str) -> None:
+    """A scoped caller is told the same, whether his workspace is the only one or one of several."""
+    caller = access.workspaces(HOME)
+    if kind == "session":
+        caller = Caller("session", frozenset({HOME}), pair.worlds[0].log_ids["home"], True)
+    words = _words_of(pair.worlds[1], {"search_cursor": "x", "timeline_cursor": "x"})
+    urls = [*_product_urls(pair.worlds[1], words), *(f"/{FOREIGN_DATABASE}{tail}" for tail in _few_tails(words))]
     differing = []
-    for caller in callers:
-        tokens = [world.token(caller) for world in (alone, beside)]
-        for url in urls:
-            answers = [
-                await ask(datasette, url, headers=bearer(token))
-                for datasette, token in zip(served, tokens, strict=True)
-            ]
-            if _settled(answers[0]) != _settled(answers[1]):
-                differing.append((caller.kind, url))
+    for url in urls:
+        alone, beside = [_settled(answer) for answer in await pair.ask(caller, url)]
+        if alone != beside:
+            differing.append(url)
 
     assert differing == []
 
 
+@pytest.mark.xfail(strict=True, reason="`index` counts the logs and the changes of every workspace")
+async def test_progress_counts_no_foreign_logs(pair: Pair) -> None:
+    """How far indexing got is told of the caller's own logs; how often others changed is not told at all."""
+    alone, beside = [
+        json.loads(answer.body)["index"] for answer in await pair.ask(access.workspaces(HOME), "/status.json")
+    ]
+
+    assert (beside["done"], beside["total"], beside["epoch"]) == (alone["done"], alone["total"], alone["epoch"])
+
+
 def _settled(answer: Answer) -> tuple[int, str]:
-    """Return an answer less what differs from moment to moment."""
-    if answer.body.startswith(b"PK"):
-        return answer.status, _readable(answer).partition("\n\n")[2]
-    return answer.status, VOLATILE.sub("", answer.text)
+    """Return an answer less what differs from moment to moment, and less the progress of indexing."""
+    return answer.status, PROGRESS.sub("", VOLATILE.sub("", _contents(answer)))
