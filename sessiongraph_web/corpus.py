@@ -15,6 +15,7 @@ from sessiongraph_web import access, generation, logs, schema
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import SESSION_COLUMNS, IndexNote, SessionSummary, instant, session_summary
 from sessiongraph_web.config import Settings
+from sessiongraph_web.damage import failure
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.generation import Generation
 from sessiongraph_web.models import Fault, Header, Resume
@@ -57,7 +58,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: dict[Path, list[sqlite3.Connection]] = defaultdict(list)
+        self._idle: dict[Path, list[schema.Reader]] = defaultdict(list)
 
     @contextmanager
     def lease(self, path: Path) -> Iterator[sqlite3.Connection]:
@@ -70,14 +71,15 @@ class Pool:
             yield connection
         except sqlite3.DatabaseError as error:
             connection.close()
-            if isinstance(error, sqlite3.OperationalError) and "interrupted" in str(error):
-                raise SessionGraphError("SESSION_QUERY_ABORTED") from error
-            raise SessionGraphError("SESSIONGRAPH_CORRUPT") from error
+            raise failure(error) from error
         except BaseException:
             connection.close()
             raise
         else:
-            self._keep(path, connection)
+            if connection.immutable:
+                connection.close()
+            else:
+                self._keep(path, connection)
 
     def close(self) -> None:
         with self._lock:
@@ -86,7 +88,7 @@ class Pool:
                     connection.close()
             self._idle.clear()
 
-    def _keep(self, path: Path, connection: sqlite3.Connection) -> None:
+    def _keep(self, path: Path, connection: schema.Reader) -> None:
         with self._lock:
             if sum(len(idle) for idle in self._idle.values()) >= IDLE_CONNECTIONS:
                 oldest = next(iter(self._idle))
@@ -114,7 +116,7 @@ class View:
             return IndexNote(epoch=0, refreshed_at=None, indexing=False)
         meta = dict(self.catalog.execute("SELECT key, value FROM meta").fetchall())
         pending, total = self.catalog.execute(
-            "SELECT ifnull(sum(state = 'pending'), 0), count(*) FROM log WHERE state != 'superseded'"
+            "SELECT ifnull(sum(state = 'pending'), 0), count(*) FROM log WHERE state NOT IN ('superseded', 'ignored')"
         ).fetchone()
         return IndexNote(
             epoch=int(meta.get("epoch") or 0),
@@ -183,9 +185,7 @@ class View:
         """Return a session's summary with what this caller may know of its parent and twins."""
         row = located.row
         parent = row["parent_session"]
-        seen = parent is not None and any(
-            p.cwd == located.cwd or caller.is_owner for p in self.exactly(caller, parent)
-        )
+        seen = parent is not None and bool(self.exactly(caller, parent))
         return session_summary(
             row,
             cwd=located.cwd,
