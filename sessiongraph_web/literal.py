@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Final
 
 # What JavaScript calls white space, which is neither Python's nor Unicode's notion of it.
@@ -13,7 +14,12 @@ SPACE: Final = (
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 _SPACES: Final = re.compile(f"[{SPACE}]+")
-_LAST_CASED: Final = 0x1E943  # no code point above has another case
+# The blocks that hold letters with a case; a test looks at all the others.
+_CASED: Final = (
+    *((0x0000, 0x0590), (0x10A0, 0x1100), (0x13A0, 0x1400), (0x1C80, 0x1CC0), (0x1D00, 0x2200), (0x2400, 0x2500)),
+    *((0x2C00, 0x2E00), (0xA640, 0xA800), (0xAB30, 0xABC0), (0xFB00, 0xFB20), (0xFF20, 0xFF60)),
+    *((0x10400, 0x10600), (0x10C80, 0x10D90), (0x118A0, 0x118E0), (0x16E40, 0x16EE0), (0x1E900, 0x1E950)),
+)
 
 
 def collapse(text: str) -> str:
@@ -37,7 +43,7 @@ def _any_case(character: str) -> str:
 def _variants() -> dict[str, str]:
     """Return, for every folded character that several fold to, all of those."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for code in range(_LAST_CASED + 1):
+    for code in chain.from_iterable(range(first, end) for first, end in _CASED):
         groups[_fold(chr(code))].append(chr(code))
     return {folded: "".join(members) for folded, members in groups.items() if len(members) > 1}
 

@@ -98,7 +98,7 @@ def scope(
 ) -> Scope:
     """Read which sessions of a workspace a request is about."""
     asked = _session_condition(request)
-    columns = "log_id, id, models, open_turn, parent_elsewhere, inherited_count"
+    columns = "log_id, id, models, open_turn, parent_elsewhere"
     sql = f"SELECT {columns}, {asked.sql} AS is_asked FROM session"  # noqa: S608 - our own names, values are bound
     rows = list(reader.rows(source, sql, asked.bound))
     seen = [row for row in rows if visible(source.cwd, row["log_id"])]
@@ -109,7 +109,7 @@ def scope(
     ]
     entries = _entry_condition(request)
     if not request.inherited:
-        orphans = [row["log_id"] for row in kept if row["parent_elsewhere"] and row["inherited_count"]]
+        orphans = [row["log_id"] for row in kept if row["parent_elsewhere"]]
         entries.add("(e.inherited = 0 OR e.log_id IN (SELECT value FROM json_each(?)))", json.dumps(orphans))
     running = [row["log_id"] for row in kept if row["open_turn"] and live(source.cwd, row["log_id"])]
     if running:

@@ -48,6 +48,7 @@ def search(
 
     `visible` and `live` tell of a log (by cwd and log id) whether the caller may see it and whether it is being
     written. At the `deadline` (of `time.monotonic`) the answer is what was found until then, marked partial.
+    Pages end with the candidates that were ranked, however many more match.
     """
     started = time.perf_counter()
     query = tokenizer.parse(request.query, request.match)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiongraph_web.excerpts import Excerpt, snippet
@@ -45,6 +45,7 @@ texts = st.lists(st.sampled_from(["a", "bb", "字", "𠮷", " ", "  ", "\n", "\u
 )
 
 
+@settings(deadline=None)
 @given(text=texts, limit=st.integers(1, 60))
 def test_an_excerpt_is_the_same_as_that_of_the_whole_text(text: str, limit: int) -> None:
     """Looking only at what lies round the match gives what collapsing the whole text would give."""

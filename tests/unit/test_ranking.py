@@ -5,7 +5,7 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiongraph_web.answers import Facet
@@ -35,6 +35,7 @@ def test_small_counts_are_served_whole(counts: list[int], total: int, given_out:
     assert shares(counts, total) == given_out
 
 
+@settings(deadline=None)
 @given(counts=st.lists(st.integers(0, 1000), max_size=30), total=st.integers(0, 5000))
 def test_shares_use_up_the_total(counts: list[int], total: int) -> None:
     """Nobody gets more than was asked for, all of the total is used, and no larger count gets less."""
