@@ -22,7 +22,7 @@ from sessiongraph_web.naming import project_key as project_key
 
 Detail = Literal["full", "index"]
 _NAME: Final = re.compile(r"session(?:\.v([1-9][0-9]*))?\.jsonl(\.zstd)?", re.ASCII)
-_LOG_LIKE: Final = re.compile(r"session\b.*\.jsonl(\..*)?", re.ASCII | re.IGNORECASE)
+_LOG_LIKE: Final = re.compile(r".+\.jsonl(\..+)?", re.ASCII | re.IGNORECASE | re.DOTALL)
 LOCK: Final = "session.lock"
 _TRANSIENT: Final = ".tmp"
 _STRETCH_BYTES: Final = 64 * 1024

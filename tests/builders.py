@@ -40,6 +40,14 @@ def blocks(*parts: bytes | tuple[int, int], content_size: int | None = None, win
     return b"".join(made)
 
 
+def with_dictionary(text: bytes) -> bytes:
+    """Return a frame that only its own dictionary decodes."""
+    samples = [
+        line({"type": "user/message", "seq": number, "data": {"x": number**2}}) * 5 for number in range(400)
+    ]
+    return zstandard.ZstdCompressor(dict_data=zstandard.train_dictionary(2048, samples)).compress(text)
+
+
 def skippable(payload: bytes) -> bytes:
     """Return a skippable frame."""
     return b"\x50\x2a\x4d\x18" + len(payload).to_bytes(4, "little") + payload

@@ -9,7 +9,7 @@ import pytest
 
 from sessiongraph_web import logs
 from sessiongraph_web.models import Event, Fault, FrameEnd
-from tests.builders import Log, blocks, compress, line, skippable
+from tests.builders import Log, blocks, compress, line, skippable, with_dictionary
 
 
 def _log(*texts: str) -> tuple[Log, list[bytes]]:
@@ -65,6 +65,38 @@ def test_skippable_frames_hide_nothing_and_show_nothing(store: Path, detail: log
     fake, _ = _log("fake")
     stored = frames[0] + skippable(compress(fake.frames[1])) + frames[1] + skippable(b"") + frames[2]
     assert _read(log.store(store, stored), detail) == (["a", "b"], [])
+
+
+@BOTH
+def test_empty_frames_are_nothing(store: Path, detail: logs.Detail) -> None:
+    """A frame without text is passed over, with and without a checksum."""
+    log, frames = _log("a", "b")
+    empty = compress(b"") + compress(b"", checksum=False) + compress(b"", content_size=True) + blocks(b"")
+    stored = frames[0] + empty + frames[1] + empty + frames[2]
+    assert _read(log.store(store, stored), detail) == (["a", "b"], [])
+
+
+@BOTH
+@pytest.mark.parametrize("garbage", [b"\x28\xb5", b"{}\n", b"\x27\xb5\x2f\xfd" * 9, b"\xff" * 300, b"\x00\x01"])
+def test_bytes_behind_the_last_frame_cost_nothing(store: Path, detail: logs.Detail, garbage: bytes) -> None:
+    """What follows the last frame and is none is reported at its byte; everything before it is read."""
+    log, frames = _log("a", "b")
+    stored = b"".join(frames)
+    texts, faults = _read(log.store(store, stored + garbage), detail)
+    assert texts == ["a", "b"]
+    assert [fault.offset for fault in faults] == [len(stored)]
+    assert faults[0].code in ("torn_tail", "damaged_frame")
+
+
+@BOTH
+def test_a_frame_that_needs_a_dictionary(store: Path, detail: logs.Detail) -> None:
+    """A frame that only an unknown dictionary decodes is damaged."""
+    log, frames = _log("a", "b", "c")
+    texts, faults = _read(
+        log.store(store, frames[0] + frames[1] + with_dictionary(log.frames[2]) + frames[3]), detail
+    )
+    assert texts == ["a", "c"]
+    assert [fault.code for fault in faults] == ["damaged_frame"]
 
 
 @BOTH

@@ -79,6 +79,13 @@ def _nested(depth: int, kind: str, *, key: str) -> bytes:
 
 
 @BOTH
+def test_of_a_repeated_key_the_last_counts(narrow: bool) -> None:
+    """As in JavaScript, also for the type itself."""
+    line = b'{"type":"turn/start","seq":1,"seq":2,"time":1,"data":3,"data":{"turn":1,"turn":2},"type":"turn/end"}'
+    assert _decode(line, narrow=narrow) == Event(7, 2, "turn/end", 1, {"turn": 2})
+
+
+@BOTH
 @pytest.mark.parametrize("kind", ["user/message", "request/header", "assistant/message", "never/heard"])
 @pytest.mark.parametrize("key", ["content", "stream"])
 def test_depth_is_counted_not_tried(kind: str, key: str, narrow: bool) -> None:

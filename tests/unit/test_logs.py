@@ -105,14 +105,16 @@ def test_names_that_are_no_logs(store: Path) -> None:
     for name in ("session.lock", "session.v4.jsonl.zstd.0123456789ab.tmp", "notes.txt", ".DS_Store"):
         (folder / name).touch()
     (store / "--w-a--" / "session-old.jsonl.zstd").touch()
+    (store / "flat.jsonl").touch()
     found = logs.discover(store)
     assert len(found.logs) == 1
-    assert {(skipped.relative.rsplit("/", 1)[1], skipped.state) for skipped in found.skipped} == {
+    assert {(Path(skipped.relative).name, skipped.state) for skipped in found.skipped} == {
         ("session.v0.jsonl", "unreadable"),
         ("session.V4.jsonl", "unreadable"),
         ("session.v04.jsonl.zstd", "unreadable"),
         ("session.v4.jsonl.gz", "unreadable"),
         ("session-old.jsonl.zstd", "unreadable"),
+        ("flat.jsonl", "unreadable"),
     }
 
 
