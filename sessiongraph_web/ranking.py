@@ -17,6 +17,7 @@ from sessiongraph_web.models import Kind
 Sort = Literal["relevance", "newest", "oldest"]
 
 MORE_OF_A_SESSION: Final = 3  # matches shown beside a session's best
+VALUES_OF_A_FACET: Final = 200
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -92,7 +93,8 @@ def facets(
     by_session: bool,
     zone: tzinfo,
 ) -> dict[str, list[Facet]]:
-    """Count the sessions, or the entries, that have each workspace, kind, tool, model and month."""
+    """Count the sessions, or the entries, that have each workspace, kind, tool, model and month: the most frequent
+    values of each."""
     month = _months(zone)
     pairs: dict[str, Iterable[tuple[tuple[int, int], str | None]]] = {
         "workspace": [(one.session, sessions[one.session].cwd) for one in candidates],
@@ -107,7 +109,7 @@ def facets(
 def _counted(pairs: Iterable[tuple[tuple[int, int], str | None]]) -> list[Facet]:
     counts = Counter(value for _, value in pairs)
     ordered_counts = sorted(counts.items(), key=lambda item: (-item[1], item[0] or ""))
-    return [Facet(value=value, count=count) for value, count in ordered_counts]
+    return [Facet(value=value, count=count) for value, count in ordered_counts[:VALUES_OF_A_FACET]]
 
 
 def _months(zone: tzinfo) -> Callable[[int], str]:

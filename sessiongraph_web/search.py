@@ -72,7 +72,7 @@ def search(
         sessions=page.sessions(groups[offset:end]) if is_grouped else [],
         entries=[] if is_grouped else page.hits(candidates[offset:end]),
         hits=0 if found.loose else found.count,
-        hits_exact=found.count_is_exact and not reader.is_late,
+        hits_exact=(found.loose or found.count_is_exact) and not reader.is_late,
         session_count=len(groups),
         ranked_exactly=found.ranked_exactly and not reader.is_late,
         kind_counts={kind: found.kind_counts[kind] for kind in KINDS},

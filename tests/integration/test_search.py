@@ -149,7 +149,7 @@ def test_parts_that_lie_apart_are_no_exact_hit(workspace: Workspace) -> None:
     """Only where nothing is exact, entries with all the pairs are answered, labelled, and count as no hit."""
     workspace.many("s", ENTRIES)
     page, _ = find(workspace, query="身份证")
-    assert (page.loose, page.hits, texts(page)) == (True, 0, ["身份登记；股份证明"])
+    assert (page.loose, page.hits, page.hits_exact, texts(page)) == (True, 0, True, ["身份登记；股份证明"])
     assert page.sessions[0].best.snippet.matches == [(0, 2), (6, 8)]
     workspace.entry("s", "我的身份证")
     page, _ = find(workspace, query="身份证")

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiongraph_web.answers import Facet
-from sessiongraph_web.ranking import Candidate, Group, SessionFacts, facets, grouped, shares
+from sessiongraph_web.ranking import (
+    VALUES_OF_A_FACET,
+    Candidate,
+    Group,
+    SessionFacts,
+    facets,
+    grouped,
+    shares,
+)
 
 
 def candidate(id_: int, log_id: int, time: int | None = 0) -> Candidate:
@@ -86,3 +94,12 @@ def test_facets_are_ordered_by_count_then_value() -> None:
     found = facets([candidate(n, n) for n in (1, 2, 3)], sessions, by_session=True, zone=ZoneInfo("UTC"))
     assert found["model"] == [Facet(value="z", count=2), Facet(value="y", count=1)]
     assert [facet.value for facet in found["workspace"]] == [None, "/w/a", "/w/b"]
+
+
+def test_a_facet_is_bounded() -> None:
+    """Of thousands of values the most frequent are kept."""
+    sessions = {(0, n): SessionFacts(f"/w/{n:04d}", []) for n in range(VALUES_OF_A_FACET + 50)}
+    found = facets(
+        [candidate(n, n) for n in range(len(sessions))], sessions, by_session=True, zone=ZoneInfo("UTC")
+    )
+    assert [facet.value for facet in found["workspace"]] == [f"/w/{n:04d}" for n in range(VALUES_OF_A_FACET)]
