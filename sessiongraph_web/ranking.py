@@ -93,8 +93,10 @@ def facets(
     by_session: bool,
     zone: tzinfo,
 ) -> dict[str, list[Facet]]:
-    """Count the sessions, or the entries, that have each workspace, kind, tool, model and month: the most frequent
-    values of each."""
+    """Count the sessions, or the entries, that have each workspace, kind, tool, model and month.
+
+    The most frequent values of each are kept.
+    """
     month = _months(zone)
     pairs: dict[str, Iterable[tuple[tuple[int, int], str | None]]] = {
         "workspace": [(one.session, sessions[one.session].cwd) for one in candidates],
