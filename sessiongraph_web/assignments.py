@@ -60,17 +60,22 @@ def has_digit(value: str) -> bool:
 
 def _value_span(text: str, name: str, value: re.Match[str]) -> tuple[int, int]:
     """Return where the secret is in a value, or an empty span."""
+    start, end, style = _extent(text, name, value)
+    if not is_real(name.lower(), text[start:end], style):
+        return start, start
+    if end == value.end("bare"):  # a very long value goes on
+        end = _BARE_REST.match(text, end).end()  # type: ignore[union-attr]  # it matches anywhere
+    return start, end
+
+
+def _extent(text: str, name: str, value: re.Match[str]) -> tuple[int, int, Style]:
     if value["quoted"] is not None:
-        start, end = value.span("quoted")
-        style: Style = "quoted"
-    else:
-        start, end = value.span("bare")
-        style = "exported" if name.isupper() and value["sign"] == "=" else "bare"
-        if style == "bare":
-            end = start + len(_BARE_END.split(value["bare"], maxsplit=1)[0])
-            if text[end : end + 1] in ("(", "["):
-                return start, start
-    return (start, end) if is_real(name.lower(), text[start:end], style) else (start, start)
+        return *value.span("quoted"), "quoted"
+    start, end = value.span("bare")
+    if name.isupper() and value["sign"] == "=":
+        return start, end, "exported"
+    end = start + len(_BARE_END.split(value["bare"], maxsplit=1)[0])
+    return (start, start, "bare") if text[end : end + 1] in ("(", "[") else (start, end, "bare")
 
 
 _LOOSE_NAMES: Final = frozenset({"key", "auth", "pass", "pwd"})  # these name other things as well
@@ -79,11 +84,13 @@ _NAME: Final = re.compile(
     r"|(?:api|access|secret|private|account|client|auth|signing|encryption|master|license)[-_ ]?key)"
     r"|(?<=_)(?:KEY|PASS|PWD|AUTH|auth)|(?<![A-Za-z0-9])(?:[Pp]wd|[Pp]ass)|密码|密钥|口令|令牌)\Z"
 )
+_BARE: Final = r"""(?:[\x21\x23-\x26\x28-\x5b\x5d-\x5f\x61-\x7e]|\\(?![nrt"'`\\]))"""
 _VALUE: Final = re.compile(
     r"""(?P<sign>(?::[ \t]{0,4}[A-Za-z][\w.\[\]| ]{0,40})?=(?!=)>?|:=|==|[:：>](?!:))[ \t]{0,40}"""
-    r"""(?:(?P<quote>\\{0,3}["'`])(?P<quoted>(?:(?!(?P=quote))[\x21-\x7e]){4,512})(?:(?P=quote)|\Z)"""
-    r"""|(?P<bare>(?:[\x21\x23-\x26\x28-\x5b\x5d-\x5f\x61-\x7e]|\\(?![nrt"'`\\])){4,}))"""
+    r"""(?:(?P<quote>\\{0,3}["'`])(?P<quoted>(?:(?!(?P=quote))[\x21-\x7e]){4,4096})(?:(?P=quote)|\Z)"""
+    rf"""|(?P<bare>{_BARE}{{4,512}}))"""
 )
+_BARE_REST: Final = re.compile(rf"{_BARE}*")
 _BARE_END: Final = re.compile(r"[,;&)(<>}\[\]|]")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w]*(?:[.:/-][A-Za-z_]\w*)+\Z|[A-Za-z_]+\d{0,2}\Z|[-+./:_A-Za-z]+\Z")
 _PLACEHOLDER: Final = re.compile(

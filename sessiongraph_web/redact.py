@@ -12,6 +12,7 @@ from sessiongraph_web.secretrules import RULES, Rule, is_suspect, private_keys
 
 REDACTION_VERSION: Final = 1
 WITHHELD: Final = "[masked:withheld]"  # stands for a text that could not be masked
+MAX_ROUNDS: Final = 8
 MIN_CHARS: Final = 7  # nothing shorter holds both a secret and what tells it
 
 
@@ -41,6 +42,17 @@ def mask_value(value: Any) -> tuple[Any, int]:
 
 
 def _mask(text: str) -> tuple[str, int]:
+    """Apply the rules until they find nothing: where one secret ran into another, masking one bares the other."""
+    total = 0
+    for _ in range(MAX_ROUNDS):
+        text, count = _mask_once(text)
+        total += count
+        if not count:
+            break
+    return text, total
+
+
+def _mask_once(text: str) -> tuple[str, int]:
     total = 0
     for rule in RULES:
         for needle in rule.needles:

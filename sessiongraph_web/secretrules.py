@@ -135,7 +135,9 @@ RULES: Final = (
     _rule("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{16,}\w*"),
     _rule("github-token", "github_pat_", r"github_pat_[A-Za-z0-9]{16,}\w*"),
     _rule("gitlab-token", "glpat- gldt- glrt- glptt- glcbt- glsoat-", r"gl(?:pat|dt|rt|ptt|cbt|soat)-[\w-]{20,}"),
-    _rule("atlassian-token", "ATBB ATATT ATCTT", _starting("AT") + r"(?:BB|ATT|CTT)[\w=-]{28,}"),
+    _rule(
+        "atlassian-token", "ATBB ATATT ATCTT", _starting("AT") + r"(?:BB[A-Za-z0-9]{28,}|[AC]TT3xFfG[\w=-]{20,})"
+    ),
     _rule("npm-token", "npm_", _starting("npm_") + r"[A-Za-z0-9]{30,}"),
     _rule("pypi-token", "pypi-", r"pypi-[\w-]{40,}"),
     _rule("docker-token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9]{8}[\w-]{12,}"),
@@ -221,7 +223,7 @@ def _scan(pattern: str) -> Callable[[str], re.Match[str] | None]:
 
 
 # Each begins with one literal, to which the engine skips several times faster than to any set of characters.
-_AT_EQUALS: Final = _scan(rf"={AFTER_NAME}|=[0-9A-F]{{8}}(?<=[\w-]{{20}}.{{9}})")
+_AT_EQUALS: Final = _scan(rf"={AFTER_NAME}")
 _AT_COLON: Final = _scan(
     rf""":(?<=[nNtTdDyYlLsSeEhHgG"'`\\\ \t].){AFTER_NAME}|:(?://(?:hooks\.slack|[^\s"'`<>]{{1,600}}@)|AA[\w-]{{32}})"""
 )
@@ -239,7 +241,7 @@ _AT_GREATER: Final = _scan(f">{AFTER_NAME}")
 _AT_K: Final = _scan(r"K(?:(?<=AK)I[AD]|(?<=SK)[0-9a-f]{32})")
 _AT_I: Final = _scan(r"I(?:(?<=AI)za|(?<=ASI)A|(?<=LTAI))")
 _AT_B: Final = _scan(r"B(?:earer|EARER|asic|ASIC|(?<=ATB)B)")
-_AT_G: Final = _scan(r"G\.(?<=S..)")
+_AT_G: Final = _scan(r"G(?:\.(?<=S..)|(?<=3xFfG))")
 _AT_SECRET_CHINESE: Final = _scan(rf"密[码钥]{GAP}{{0,40}}[:=：]")
 _AT_COMMAND_CHINESE: Final = _scan(rf"令(?:(?<=口令)|牌){GAP}{{0,40}}[:=：]")
 _AT_J: Final = _scan(r"J(?<=eyJ)[\w-]{8}")

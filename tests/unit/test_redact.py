@@ -44,13 +44,64 @@ def test_several_secrets_in_one_text_are_all_masked() -> None:
     assert not [kind for kind, whole in secrets if whole in masked]
 
 
+@pytest.mark.parametrize("around", ["API_KEY={}", 'api_key = "{}"', "--token {} x", "Authorization: Bearer {}"])
+def test_no_rest_of_a_long_secret_remains(around: str) -> None:
+    """A secret is masked whole, however long it is."""
+    masked, count = mask(around.replace("{}", "k9Q2" * 1000))
+
+    assert (count, "k9Q2" in masked) == (1, False)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "eyJ",
+        "your",
+        "password: ",
+        'token="',
+        "token='x\"",
+        "token =  ",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "sk-",
+        "0m",
+    ]
+    + [
+        "-----END RSA PRIVATE KEY-----",
+        "postgres://a:b",
+        "<password>",
+        '\\"',
+        "=",
+        "SG.",
+        "密码：",
+        "-u a:",
+        " ",
+        "x",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "API_KEY=", f"{_GITHUB} "])
+def test_no_text_makes_masking_slow(unit: str, before: str) -> None:
+    """Texts made to lead patterns astray are masked in a time that grows no faster than they do."""
+    text = before + unit * (50_000 // len(unit))
+    masked, _ = mask(text)
+
+    assert _GITHUB not in masked
+    assert mask(masked) == (masked, 0)
+
+
+def test_one_secret_that_ran_into_another_is_masked_too() -> None:
+    """What masking one secret bares is masked in the same call."""
+    text = "AKIA" + "EXAMPLEEXAMPLE01" + "sk_" + "test_" + "aB3dE6gH9jK2mN5pQ8rS1tU4"
+
+    assert mask(text) == ("[masked:aws-key-id][masked:stripe-key]", 2)
+
+
 def test_a_text_that_cannot_be_masked_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in a rule costs the text, never the secret."""
 
     def fail(text: str) -> object:
         raise RuntimeError(text)
 
-    monkeypatch.setattr(redact, "_is_suspect", fail)
+    monkeypatch.setattr(redact, "is_suspect", fail)
 
     assert mask("harmless") == (WITHHELD, 1)
     assert mask_value({"a": ["harmless"], "a long name": 1}) == ({"a": [WITHHELD], WITHHELD: 1}, 2)
