@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,10 +14,15 @@ from pathlib import Path
 from typing import Final
 
 from sessiongraph_web import schema
+from sessiongraph_web.damage import is_damage
 from sessiongraph_web.errors import SessionGraphError
 
 _CURRENT: Final = "current"
 _IN_USE: Final = "in-use"
+_WRITING: Final = "writing"
+_DAMAGED: Final = ".damaged"
+_SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
+_POLL_SECONDS: Final = 0.02
 _NAME: Final = re.compile(r"g\d{6,}")
 _WORKSPACE_FILE: Final = re.compile(r"(ws_[0-9a-f]{32}|ws_none)(?:\.(\d+))?\.db")
 
@@ -48,11 +54,30 @@ def live(index: Path) -> Generation | None:
     return generation if _NAME.fullmatch(name) and generation.catalog.is_file() else None
 
 
+def unfinished(index: Path) -> Generation | None:
+    """Return the generation that a build was interrupted in: newer than the live one, and fit to go on with."""
+    published, newest = live(index), _newest(index)
+    if newest is None or (published and _number(newest.directory) <= _number(published.directory)):
+        return None
+    return newest if is_sound(newest) else None
+
+
+def is_sound(generation: Generation) -> bool:
+    """Say whether the catalog can be opened and is of this make."""
+    try:
+        schema.open_writer(generation.catalog).close()
+    except SessionGraphError as error:
+        if is_damage(error):
+            return False
+        raise
+    return True
+
+
 def start(index: Path) -> Generation:
     """Make a new empty generation beside the live one; `publish` makes it live."""
     make_private(index)
-    numbers = [int(path.name[1:]) for path in index.iterdir() if _NAME.fullmatch(path.name)]
-    directory = index / f"g{max(numbers, default=0) + 1:06d}"
+    newest = _newest(index)
+    directory = index / f"g{_number(newest.directory) + 1 if newest else 1:06d}"
     directory.mkdir(mode=0o700)
     generation = Generation(directory)
     catalog = schema.create(generation.catalog, schema.CATALOG_DDL)
@@ -64,8 +89,12 @@ def start(index: Path) -> Generation:
 def publish(index: Path, generation: Generation) -> None:
     """Make a generation the live one, atomically."""
     temporary = index / f"{_CURRENT}.tmp"
-    temporary.write_text(generation.directory.name + "\n", "ascii")
-    temporary.chmod(0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, generation.directory.name.encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     temporary.replace(index / _CURRENT)
 
 
@@ -77,31 +106,55 @@ def next_file(generation: Generation, database: str) -> str:
 
 
 def sweep(index: Path, *, keep: Generation) -> None:
-    """Delete the generations that nobody uses any more."""
+    """Delete the generations that nobody uses any more, but not a newer one that waits to be finished."""
+    newest = _newest(index)
+    kept = {keep.directory, newest.directory if newest else keep.directory}
     for path in index.iterdir():
-        if _NAME.fullmatch(path.name) and path != keep.directory and _is_idle(path):
+        if _NAME.fullmatch(path.name) and path not in kept and _is_idle(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def discard(generation: Generation, name: str) -> None:
     """Delete a workspace file with its `-wal` and `-shm`."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in _SUFFIXES:
         (generation.directory / (name + suffix)).unlink(missing_ok=True)
+
+
+def set_aside(generation: Generation, name: str) -> None:
+    """Put a damaged workspace file, with its `-wal` and `-shm`, where nothing opens it; the last one is kept."""
+    for suffix in _SUFFIXES:
+        path = generation.directory / (name + suffix)
+        if path.exists():
+            path.replace(generation.directory / f"{name.partition('.')[0]}{suffix}{_DAMAGED}")
+
+
+@contextmanager
+def writing(generation: Generation, timeout: float) -> Iterator[None]:
+    """Wait until the workers of a run that was killed are gone, so that no two write one file."""
+    deadline = time.monotonic() + timeout
+    with _opened(generation, _WRITING) as descriptor:
+        while descriptor is not None and not _locks(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() >= deadline:
+                raise SessionGraphError(
+                    "SESSION_QUERY_INDEX_FAILED", "Another index run is still ending; try again."
+                )
+            time.sleep(_POLL_SECONDS)
+    yield
+
+
+def hold_for_writing(directory: Path) -> None:
+    """Hold the lock that `writing` waits for until this process ends."""
+    descriptor = os.open(directory / _WRITING, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
 @contextmanager
 def using(generation: Generation) -> Iterator[None]:
-    """Hold the generation's shared lock, so that no sweeper deletes it; without write access, go on without."""
-    try:
-        descriptor = os.open(generation.directory / _IN_USE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
+    """Hold the generation's shared lock, so that no sweeper deletes it; without any access, go on without."""
+    with _opened(generation, _IN_USE) as descriptor:
+        if descriptor is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def make_private(directory: Path) -> None:
@@ -114,18 +167,41 @@ def make_private(directory: Path) -> None:
         ) from error
 
 
-def _is_idle(directory: Path) -> bool:
+@contextmanager
+def _opened(generation: Generation, name: str) -> Iterator[int | None]:
+    """Open a file that only its lock matters of; read only where nothing can be written."""
+    path = generation.directory / name
     try:
-        descriptor = os.open(directory / _IN_USE, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
-        return False
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            yield None
+            return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    else:
-        return True
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _is_idle(directory: Path) -> bool:
+    with _opened(Generation(directory), _IN_USE) as descriptor:
+        return descriptor is not None and _locks(descriptor, fcntl.LOCK_EX)
+
+
+def _locks(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _newest(index: Path) -> Generation | None:
+    found = [path for path in index.iterdir() if _NAME.fullmatch(path.name)]
+    return Generation(max(found, key=_number)) if found else None
+
+
+def _number(directory: Path) -> int:
+    return int(directory.name[1:])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import EllipsisType
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ import sqlite_utils
 from sessiongraph_web import schema
 from sessiongraph_web.answers import SESSION_COLUMNS, RunReport
 from sessiongraph_web.models import NEWEST_VERSION, Header, Instant, LogState
+from sessiongraph_web.soundness import Identity
 
 RUNS_KEPT: Final = 50
 _ELSEWHERE: Final = frozenset({"parent_session", "parent_elsewhere"})  # true of one workspace only
@@ -47,6 +49,30 @@ class FileFacts:
     inode: int
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a workspace's rows are: `identity` is what the file was when a run left it."""
+
+    database: str
+    cwd: str | None
+    file: str
+    revision: int
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """One log that was read. `row` is its session, None if none could be read."""
+
+    file: FileFacts
+    header: Header
+    state: LogState
+    reason: str | None
+    row: dict[str, Any] | None
+    faults: list[dict[str, Any]]
+    activity: list[tuple[int, int]]
+
+
 class Ledger:
     """A writer on the catalog. Every method is one transaction that raises the epoch if answers may change."""
 
@@ -68,56 +94,65 @@ class Ledger:
         )
         return {row[0]: LedgerRow(*row) for row in found}
 
-    def workspaces(self) -> dict[str, str]:
-        """Return {database name: file name}."""
-        return dict(self.connection.execute("SELECT database, file FROM workspace").fetchall())
+    def places(self) -> list[Place]:
+        """Return every workspace and the file that readers open for it."""
+        found = self.connection.execute(
+            "SELECT database, cwd, file, revision, size, mtime_ns, inode FROM workspace"
+        )
+        return [Place(row[0], row[1], row[2], row[3], (row[4], row[5], row[6])) for row in found]
 
     def expect(self, files: Iterable[FileFacts], now: int) -> None:
-        """Note new files as pending, so that the ledger accounts for them before they are read."""
-        rows = [(f.log_id, f.path, "pending", f.size, f.mtime_ns, f.inode, now, "[]") for f in files]
+        """Note what is about to be read: however the run ends, what it does not settle is read by the next."""
+        new = [(f.log_id, f.path, "pending", f.size, f.mtime_ns, 0, now, "[]") for f in files]
+        if not new:
+            return
         with schema.transaction(self.connection):
             self.connection.executemany(
                 """
                 INSERT INTO log (log_id, path, state, size, mtime_ns, inode, seen_at, faults)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET inode = 0 WHERE inode != 0
                 """,
-                rows,
+                new,
             )
 
-    def settle(
-        self,
-        file: FileFacts,
-        header: Header,
-        state: LogState,
-        reason: str | None,
-        *,
-        now: int,
-        row: dict[str, Any] | None,
-        faults: list[dict[str, Any]],
-        activity: list[tuple[int, int]],
-    ) -> None:
-        """Write what became of one log. `row` is its session, None if none could be read."""
+    def expect_workspaces(self, cwds: Iterable[str | None]) -> None:
+        """Have every log of some workspaces read anew, as soon as it can be reached."""
         with schema.transaction(self.connection):
-            self._write_log(file, state, reason, now, header if row else None, faults)
-            self.connection.execute("DELETE FROM session WHERE log_id = ?", (file.log_id,))
-            self.connection.execute("DELETE FROM activity WHERE log_id = ?", (file.log_id,))
-            if row:
-                kept = {name: row[name] for name in _COLUMNS}
-                self._db.table("session").insert(
-                    kept | {"cwd": header.cwd, "parent_session": header.parent_session}
-                )
-                self._db.table("activity").insert_all(
-                    {"log_id": file.log_id, "quarter": quarter, "entries": entries}
-                    for quarter, entries in activity
+            self.connection.executemany("UPDATE log SET inode = 0 WHERE cwd IS ?", [(cwd,) for cwd in cwds])
+
+    def settle(
+        self, place: Place, settled: Iterable[Settled], dropped: Iterable[int], *, holds_any: bool, now: int
+    ) -> None:
+        """Write what became of one workspace: its file, the logs that were read, those that left it."""
+        with schema.transaction(self.connection):
+            for log_id in dropped:
+                self._drop(log_id, place.cwd)
+            for log in settled:
+                self._settle(log, now)
+            self.connection.execute("DELETE FROM workspace WHERE database = ?", (place.database,))
+            if holds_any:
+                self.connection.execute(
+                    "INSERT INTO workspace VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (place.database, place.cwd, place.file, place.revision, *place.identity),
                 )
             self._raise_epoch()
 
     def note(self, file: FileFacts, state: LogState, reason: str, *, now: int) -> None:
-        """Write a file that is no session: superseded, or not readable."""
+        """Write a file that is not, or not now, read as a log; a session that was read before stays."""
         with schema.transaction(self.connection):
-            self._write_log(file, state, reason, now, None, [])
+            self.connection.execute(
+                """
+                INSERT INTO log (log_id, path, state, reason, size, mtime_ns, inode, seen_at, faults)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, '[]') ON CONFLICT DO UPDATE SET state = excluded.state,
+                    reason = excluded.reason, size = excluded.size, mtime_ns = excluded.mtime_ns,
+                    inode = excluded.inode, seen_at = excluded.seen_at, faults = '[]', unreachable_since = NULL
+                """,
+                (file.log_id, file.path, state, reason, file.size, file.mtime_ns, file.inode, now),
+            )
 
-    def forget(self, log_ids: Iterable[int]) -> None:
+    def forget(self, log_ids: Collection[int]) -> None:
+        if not log_ids:
+            return
         with schema.transaction(self.connection):
             for log_id in log_ids:
                 for table in ("activity", "session", "log"):
@@ -126,6 +161,9 @@ class Ledger:
 
     def reachable(self, lost: Iterable[int], found: Iterable[int], now: int) -> None:
         """Mark what could not be looked at since when, and unmark what has come back."""
+        lost, found = list(lost), list(found)
+        if not lost and not found:
+            return
         with schema.transaction(self.connection):
             self.connection.executemany(
                 "UPDATE log SET unreachable_since = ifnull(unreachable_since, ?) WHERE log_id = ?",
@@ -135,30 +173,19 @@ class Ledger:
                 "UPDATE log SET unreachable_since = NULL WHERE log_id = ?", [(log_id,) for log_id in found]
             )
 
-    def place(self, database: str, cwd: str | None, file: str, revision: int) -> None:
-        """Make a workspace's file the one that readers open."""
-        with schema.transaction(self.connection):
-            self._db.table("workspace").upsert(
-                {"database": database, "cwd": cwd, "file": file, "revision": revision}, pk="database"
-            )
-            self._raise_epoch()
-
-    def remove_workspace(self, database: str) -> None:
-        with schema.transaction(self.connection):
-            self.connection.execute("DELETE FROM workspace WHERE database = ?", (database,))
-            self._raise_epoch()
-
-    def finish(self, report: RunReport, *, refreshed_at: int, problem: str | None) -> None:
-        """Record a run and when the store was last looked at."""
+    def finish(self, report: RunReport, *, refreshed_at: int | None, problem: str | None) -> None:
+        """Record a run and when the store was last looked at (None: not whole)."""
         with schema.transaction(self.connection):
             self._mark_duplicates()
-            self._set("refreshed_at", refreshed_at)
+            if refreshed_at is not None:
+                self._set("refreshed_at", refreshed_at)
             self._set("store_problem", problem)
             if (
                 report.indexed
                 or report.extended
                 or report.removed
                 or report.failed
+                or report.problem
                 or report.outcome != "complete"
             ):
                 encoded = msgspec.json.encode(report, enc_hook=_encode_instant).decode()
@@ -169,33 +196,44 @@ class Ledger:
         row = self.connection.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
         return int(row[0]) if row else 0
 
-    def _write_log(
-        self,
-        file: FileFacts,
-        state: LogState,
-        reason: str | None,
-        now: int,
-        header: Header | None,
-        faults: list[dict[str, Any]],
-    ) -> None:
-        self._db.table("log").upsert(
-            {
-                "log_id": file.log_id,
-                "path": file.path,
-                "session_id": header.id if header else None,
-                "cwd": header.cwd if header else None,
-                "version": header.version if header else None,
-                "state": state,
-                "reason": reason,
-                "size": file.size,
-                "mtime_ns": file.mtime_ns,
-                "inode": file.inode,
-                "seen_at": now,
-                "faults": msgspec.json.encode(faults).decode(),
-                "unreachable_since": None,
-            },
-            pk="log_id",
+    def _settle(self, log: Settled, now: int) -> None:
+        file, header = log.file, log.header if log.row else None
+        self._drop(file.log_id)
+        self.connection.execute(
+            "INSERT OR REPLACE INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            (
+                file.log_id,
+                file.path,
+                header.id if header else None,
+                header.cwd if header else None,
+                header.version if header else None,
+                log.state,
+                log.reason,
+                file.size,
+                file.mtime_ns,
+                file.inode,
+                now,
+                msgspec.json.encode(log.faults).decode(),
+            ),
         )
+        if log.row is None:
+            return
+        row = {name: log.row[name] for name in _COLUMNS}
+        row |= {"cwd": log.header.cwd, "parent_session": log.header.parent_session}
+        self._db.table("session").insert(row)
+        self.connection.executemany(
+            "INSERT INTO activity VALUES (?, ?, ?)", [(file.log_id, *counted) for counted in log.activity]
+        )
+
+    def _drop(self, log_id: int, cwd: str | EllipsisType | None = ...) -> None:
+        """Delete a session, if it is still in the given workspace."""
+        if cwd is not ...:
+            row = self.connection.execute("SELECT cwd FROM session WHERE log_id = ?", (log_id,)).fetchone()
+            if row is None or row[0] != cwd:
+                return
+        for table in ("activity", "session"):
+            self.connection.execute(f"DELETE FROM {table} WHERE log_id = ?", (log_id,))  # noqa: S608
+        self.connection.execute("UPDATE log SET session_id = NULL, cwd = NULL WHERE log_id = ?", (log_id,))
 
     def _mark_duplicates(self) -> None:
         """An id that occurs twice is a duplicate in both places; one that no longer does is what it was."""

@@ -2,67 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from sessiongraph_web import documents, logs, redact, tokenizer
 from sessiongraph_web.framemap import FrameMap
-from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface, Kind, Resume, Surface
+from sessiongraph_web.jobs import Job, LogResult, LogTask, Mode
+from sessiongraph_web.models import Event, Fault, FrameEnd, InvalidSurface, Kind, Resume, Surface
 from sessiongraph_web.repair import OpenTurn
-from sessiongraph_web.surface import Change, Fold, Node
+from sessiongraph_web.surface import Change, Fold
+from sessiongraph_web.surfacerows import SurfaceRows
 
 BATCH_ENTRIES: Final = 500
 QUARTER_MS: Final = 900_000
+TELL_BYTES: Final = 256 * 1024  # stored bytes between two reports of progress
+RELATED: Final = frozenset({"log_id", "parent_session", "parent_elsewhere"})  # not for a log to overwrite
 DAMAGE: Final = frozenset(
     {"damaged_frame", "window_too_large", "padding", "bad_line", "line_too_long", "torn_tail"}
 )
-Mode = Literal["indexed", "extended", "unchanged", "empty"]
-
-
-@dataclass(frozen=True, slots=True)
-class LogTask:
-    """One log to bring up to date. `header` is what its first line says now."""
-
-    log_id: int
-    path: Path
-    header: Header
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Everything to be done in one workspace.
-
-    `relations` gives, for every log that the workspace will hold, the parent that is in the same workspace and
-    whether there is one elsewhere.
-    """
-
-    file: Path
-    cwd: str | None
-    fresh: bool
-    tasks: tuple[LogTask, ...]
-    remove: tuple[int, ...]
-    relations: Mapping[int, tuple[str | None, bool]]
-    tool_result_chars: int
-    limits: logs.Limits
-
-
-@dataclass(frozen=True, slots=True)
-class LogResult:
-    """What became of one log: its session row, faults and activity as they now stand."""
-
-    log_id: int
-    mode: Mode
-    header: Header
-    row: dict[str, Any]
-    faults: list[dict[str, Any]]
-    activity: list[tuple[int, int]]
-    bytes_read: int
 
 
 @dataclass(slots=True)
@@ -78,7 +41,7 @@ class State:
     own: int = 0
     fold_fault: str | None = None
     fold_fault_ordinal: int | None = None
-    nodes: list[Node] = field(default_factory=list)
+    fold_damaged: bool = False
 
     @classmethod
     def load(cls, connection: sqlite3.Connection, log_id: int) -> State | None:
@@ -91,11 +54,7 @@ class State:
         ).fetchone()
         if row is None:
             return None
-        nodes = connection.execute(
-            "SELECT seq, ordinal, type, digest FROM surface_node WHERE log_id = ? ORDER BY position", (log_id,)
-        )
-        carried = msgspec.json.decode(row[6])
-        return cls(Resume(*row[:4]), row[4], bool(row[5]), nodes=[Node(*node) for node in nodes], **carried)
+        return cls(Resume(*row[:4]), row[4], bool(row[5]), **msgspec.json.decode(row[6]))
 
 
 def can_resume(task: LogTask, state: State) -> bool:
@@ -108,13 +67,22 @@ def can_resume(task: LogTask, state: State) -> bool:
 class LogWriter:
     """Reads one log from its resume point and writes what it says; use it once, inside a transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, job: Job, task: LogTask, state: State) -> None:
-        self.connection, self.job, self.task, self.state = connection, job, task, state
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        job: Job,
+        task: LogTask,
+        state: State,
+        tell: Callable[[int], None],
+    ) -> None:
+        self.connection, self.job, self.task, self.state, self.tell = connection, job, task, state, tell
+        self.nodes = SurfaceRows(connection, task.log_id)
         self.fold = Fold(
-            state.nodes,
+            self.nodes.earlier,
             next_seq=state.resume.next_seq,
             fault=state.fold_fault,
             fault_ordinal=state.fold_fault_ordinal,
+            damaged=state.fold_damaged,
         )
         self.digest = (
             documents.Digest.from_carried(state.digest) if state.digest else documents.Digest(task.header)
@@ -125,14 +93,16 @@ class LogWriter:
         self.meter = logs.Meter()
         self.faults = list(state.faults)
         self.settled = len(self.faults)
-        self.damaged = any(fault["code"] in DAMAGE for fault in self.faults)
+        self.damaged = False  # damage was reported and no event came since
         self.own = state.own
-        self.border = self.digest.inherited_count
+        self.border = self.state_border = self.digest.inherited_count
         self.resume = state.resume
         self.ordinal = state.resume.ordinal
+        self.told = state.resume.offset
 
     def run(self, mode: Mode) -> LogResult:
         """Read to the end of the log, and return how it stands."""
+        before = self.task.path.stat()
         for unit in logs.read(
             self.task.path,
             resume=self.state.resume,
@@ -148,14 +118,14 @@ class LogWriter:
                     self._frame(unit)
                 case Fault():
                     self._fault(unit)
-        nodes = list(self.fold.nodes)
         carried = self._carried()
         session = self._session_row()
         self._closers()
         self.frames.close()
         self._write_session(session)
-        self.rows.write(self.frames, nodes, self.digest.inherited_count)
-        self._write_log(carried)
+        self.rows.write(self.frames, self.border if self.border != self.state_border else 0)
+        self.nodes.write()
+        self._write_log(carried, before)
         return LogResult(
             self.task.log_id,
             mode,
@@ -176,6 +146,7 @@ class LogWriter:
         self._relations(event, change)
         self._texts(event, change)
         self.ordinal = event.ordinal + 1
+        self.damaged = False
 
     def _inherit(self) -> None:
         """Everything up to the border was the parent's: none of it counts as this session's own."""
@@ -186,6 +157,8 @@ class LogWriter:
     def _relations(self, event: Event, change: Change) -> None:
         if event.seq is None:
             return
+        if change.added:
+            self.nodes.change(change)
         for place, node in enumerate(change.shadowed):
             self.rows.shadows.append((self.task.log_id, node.ordinal, node.seq, event.ordinal, event.seq, place))
         sources = event.source_event_seqs
@@ -217,9 +190,15 @@ class LogWriter:
 
     def _frame(self, frame: FrameEnd) -> None:
         self.frames.end(frame)
+        if frame.end - self.told >= TELL_BYTES:
+            self._tell(frame.end)
         if frame.clean:
             self.resume = Resume(frame.end, frame.ordinal, frame.line, self.fold.next_seq)
             self.settled = len(self.faults)
+
+    def _tell(self, offset: int) -> None:
+        self.tell(offset - self.told)
+        self.told = offset
 
     def _fault(self, fault: Fault) -> None:
         self.faults.append(asdict(fault))
@@ -234,6 +213,7 @@ class LogWriter:
             "own": self.own,
             "fold_fault": self.fold.fault,
             "fold_fault_ordinal": self.fold.fault_ordinal,
+            "fold_damaged": self.fold.damaged,
         }
 
     def _closers(self) -> None:
@@ -242,10 +222,15 @@ class LogWriter:
             for event in self.turn.closers(
                 ordinal=self.ordinal, seq=self.fold.next_seq, time=self.digest.last_at
             ):
-                self._texts(event, self.fold.push(event, damaged=self.damaged))
+                self._texts(event, self.fold.push(event))
 
-    def _write_log(self, carried: dict[str, Any]) -> None:
+    def _write_log(self, carried: dict[str, Any], before: os.stat_result) -> None:
+        """Write where the next run goes on. A file that another one replaced while it was read is read anew."""
         resume = self.resume
+        fingerprint = logs.fingerprint(self.task.path, resume.offset)
+        after = self.task.path.stat()
+        same = (before.st_dev, before.st_ino) == (after.st_dev, after.st_ino) and after.st_size >= before.st_size
+        self._tell(max(self.told, after.st_size))
         self.connection.execute(
             "INSERT OR REPLACE INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -254,15 +239,15 @@ class LogWriter:
                 resume.ordinal,
                 resume.line,
                 resume.next_seq,
-                resume.ordinal == self.ordinal,
-                logs.fingerprint(self.task.path, resume.offset),
+                same and resume.ordinal == self.ordinal,
+                fingerprint,
                 msgspec.json.encode(carried).decode(),
             ),
         )
 
     def _write_session(self, row: dict[str, Any]) -> None:
         names, marks = ", ".join(row), ", ".join("?" * len(row))
-        changes = ", ".join(f"{name} = excluded.{name}" for name in row if name != "log_id")
+        changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in RELATED)
         self.connection.execute(
             f"INSERT INTO session ({names}) VALUES ({marks}) ON CONFLICT DO UPDATE SET {changes}",  # noqa: S608
             list(row.values()),
@@ -270,15 +255,14 @@ class LogWriter:
 
     def _session_row(self) -> dict[str, Any]:
         header, digest = self.task.header, self.digest
-        parent, elsewhere = self.job.relations.get(self.task.log_id, (None, False))
         return {
             "log_id": self.task.log_id,
             "id": header.id,
             "title": redact.mask(digest.title)[0],
             "created_at": header.created_at,
             "last_at": digest.last_at,
-            "parent_session": parent,
-            "parent_elsewhere": elsewhere,
+            "parent_session": None,  # this and the next are related once all logs of the workspace are there
+            "parent_elsewhere": header.parent_session is not None,
             "origin": header.origin,
             "agent_preset": header.agent_preset,
             "delegation_depth": header.delegation_depth,
@@ -345,8 +329,9 @@ class _Rows:
         rows = self.connection.execute("SELECT quarter, entries FROM activity WHERE log_id = ?", (self.log_id,))
         return rows.fetchall()
 
-    def write(self, frames: FrameMap, nodes: list[Node], inherited_count: int) -> None:
-        """Write what is left, and what the events of this run changed in earlier rows."""
+    def write(self, frames: FrameMap, border: int) -> None:
+        """Write what is left, and what the events of this run changed in earlier rows; `border` is 0 where it
+        stayed where it was."""
         self._flush()
         log_id, many = self.log_id, self.connection.executemany
         many("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", frames.rows)
@@ -354,21 +339,17 @@ class _Rows:
         many("INSERT OR IGNORE INTO citation VALUES (?, ?, ?, ?)", self.citations)
         shadowed = [row[:2] for row in self.shadows]
         many("UPDATE entry SET surface = 'shadowed' WHERE log_id = ? AND ordinal = ?", shadowed)
-        self.connection.execute(
-            "UPDATE entry SET inherited = 1 WHERE log_id = ? AND ordinal < ? AND inherited = 0",
-            (log_id, inherited_count),
-        )
+        if border:
+            self.connection.execute(
+                "UPDATE entry SET inherited = 1 WHERE log_id = ? AND ordinal < ? AND inherited = 0",
+                (log_id, border),
+            )
         many(
             """
             INSERT INTO activity VALUES (?, ?, ?)
             ON CONFLICT DO UPDATE SET entries = entries + excluded.entries
             """,
             [(log_id, quarter, count) for quarter, count in self._activity.items()],
-        )
-        self.connection.execute("DELETE FROM surface_node WHERE log_id = ?", (log_id,))
-        many(
-            "INSERT INTO surface_node VALUES (?, ?, ?, ?, ?, ?)",
-            [(log_id, i, node.seq, node.ordinal, node.type, node.digest) for i, node in enumerate(nodes)],
         )
 
     def _flush(self) -> None:

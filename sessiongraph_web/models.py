@@ -27,7 +27,7 @@ SURFACE_TYPES: Final[frozenset[str]] = frozenset(
 )
 
 LogState = Literal[
-    "indexed", "partial", "superseded", "duplicate", "unreadable", "newer", "unreachable", "pending"
+    "indexed", "partial", "superseded", "duplicate", "unreadable", "newer", "unreachable", "pending", "ignored"
 ]
 NEWEST_VERSION: Final = 4  # the newest generation of a log that was observed
 

@@ -158,24 +158,9 @@ class SessionGraph:
         except SessionGraphError as error:
             if error.code != "SESSIONGRAPH_CORRUPT":
                 raise
-        self.refresher.heal(self._damaged(), HEAL_SECONDS)
+        self.refresher.heal(HEAL_SECONDS)
         with self.corpus.view() as view:
             return answer(view)
-
-    def _damaged(self) -> frozenset[str]:
-        """Return the workspaces whose database cannot be opened or is not whole."""
-        damaged = set()
-        with self.corpus.view() as view:
-            for workspace in view.workspaces(access.OWNER) if view.catalog else ():
-                try:
-                    with view.open(workspace) as connection:
-                        sound = connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
-                        connection.execute("SELECT count(*) FROM entry_fts WHERE entry_fts MATCH 'a'").fetchone()
-                except SessionGraphError:
-                    sound = False
-                if not sound:
-                    damaged.add(workspace.database)
-        return frozenset(damaged)
 
     def _search(self, view: View, caller: Caller, request: SearchRequest) -> SearchPage:
         deadline = time.monotonic() + self.settings.search_timeout_seconds

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Final
+from typing import Final, Self
 
-from sessiongraph_web import redact, schema, tokenizer
-from sessiongraph_web.logwriter import Job, LogResult, LogTask, LogWriter, State, can_resume
+from sessiongraph_web import schema, tokenizer
+from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.jobs import Job, LogResult, LogTask
+from sessiongraph_web.logwriter import LogWriter, State, can_resume
 
 HEADLESS: Final = frozenset({"bad_header", "not_zstd", "empty_file", "not_readable"})
 FTS_HASH_BYTES: Final = 16 * 1024 * 1024  # measured: halves the time of inserts against the default of 1 MiB
 
 
 class Recorder:
-    """A writer on one workspace's database; use it for one `Job` and close it."""
+    """A writer on one workspace's database, for one `Job`; leaving it leaves the file whole, or as it was."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
+
+    def __enter__(self) -> Self:
+        job = self.job
         self.connection = (
             schema.create(job.file, schema.WORKSPACE_DDL) if job.fresh else schema.open_writer(job.file)
         )
@@ -28,24 +33,37 @@ class Recorder:
             self._seal()
         else:
             schema.check_seal(self.connection, job.cwd)
+        return self
 
-    def close(self) -> None:
-        """Leave the file whole, on disk, and without a `-wal`."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._settle()
+        finally:
+            self.connection.close()
+
+    def _settle(self) -> None:
+        """Leave the file on disk and without a `-wal`."""
         if self.job.fresh:
             self.connection.execute("COMMIT")
             schema.settle(self.connection, self.job.file)
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.connection.close()
 
     def _step(self) -> AbstractContextManager[None]:
         """One log is all there or not at all. A file that nobody sees yet is committed once, at its end."""
         return schema.savepoint(self.connection) if self.job.fresh else schema.transaction(self.connection)
 
-    def record(self, task: LogTask) -> LogResult:
-        """Bring one log up to date."""
-        with self._step():
-            result = self._record(task)
-            self._bump()
+    def record(self, task: LogTask, tell: Callable[[int], None]) -> LogResult:
+        """Bring one log up to date; `tell` is given the stored bytes as they are read."""
+        try:
+            with self._step():
+                result = self._record(task, tell)
+                self._bump()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise SessionGraphError(
+                "SESSION_QUERY_PERSISTENCE_FAILED", f"This log cannot be read: {reason}."
+            ) from error
         return result
 
     def remove(self, log_ids: Iterable[int]) -> None:
@@ -57,12 +75,16 @@ class Recorder:
 
     def relate(self) -> None:
         """Write which parents are in this workspace, where that changed."""
-        rows = self.connection.execute("SELECT log_id, parent_session, parent_elsewhere FROM session").fetchall()
-        changed = [
-            (*relation, log_id)
-            for log_id, parent, elsewhere in rows
-            if (relation := self.job.relations.get(log_id, (None, False))) != (parent, bool(elsewhere))
-        ]
+        rows = self.connection.execute(
+            "SELECT log_id, id, parent_session, parent_elsewhere FROM session"
+        ).fetchall()
+        here = {identity for _, identity, _, _ in rows}
+        changed = []
+        for log_id, _, parent, elsewhere in rows:
+            named = self.job.parents.get(log_id)
+            relation = (named, False) if named in here else (None, named is not None)
+            if relation != (parent, bool(elsewhere)):
+                changed.append((*relation, log_id))
         if changed:
             with self._step():
                 self.connection.executemany(
@@ -79,14 +101,14 @@ class Recorder:
         count: int = self.connection.execute("SELECT count(*) FROM session").fetchone()[0]
         return count
 
-    def _record(self, task: LogTask) -> LogResult:
+    def _record(self, task: LogTask, tell: Callable[[int], None]) -> LogResult:
         state = State.load(self.connection, task.log_id)
         if state and can_resume(task, state):
             forget_entries(self.connection, task.log_id, "synthetic")
-            return LogWriter(self.connection, self.job, task, state).run("extended")
+            return LogWriter(self.connection, self.job, task, state, tell).run("extended")
         if state:
             self._forget(task.log_id)
-        result = LogWriter(self.connection, self.job, task, State()).run("indexed")
+        result = LogWriter(self.connection, self.job, task, State(), tell).run("indexed")
         if result.row["events"] == 0 and any(fault["code"] in HEADLESS for fault in result.faults):
             self._forget(task.log_id)
             return replace(result, mode="empty")
@@ -103,12 +125,7 @@ class Recorder:
     def _seal(self) -> None:
         self.connection.executemany(
             "INSERT INTO meta VALUES (?, ?)",
-            [
-                ("sealed_cwd", self.job.cwd),
-                ("revision", 0),
-                ("tokenizer_version", tokenizer.TOKENIZER_VERSION),
-                ("redaction_version", redact.REDACTION_VERSION),
-            ],
+            [("sealed_cwd", self.job.cwd), ("revision", 0)],
         )
         self.connection.execute(
             "INSERT INTO entry_fts (entry_fts, rank) VALUES ('hashsize', ?)", (FTS_HASH_BYTES,)

@@ -48,11 +48,11 @@ class Refresher:
         """Ask for a run that begins after this call."""
         self._ask(wish)
 
-    def heal(self, databases: frozenset[str], timeout: float) -> bool:
-        """Rebuild damaged workspaces and wait for it; say whether a run ended in that time."""
+    def heal(self, timeout: float) -> bool:
+        """Have every file looked at and what is damaged rebuilt, and wait; say whether that ended in time."""
         with self._condition:
             before = self._rounds + self._running
-            self._ask(Wish(rebuild=databases))
+            self._ask(Wish(verify=True))
             return self._condition.wait_for(lambda: self._rounds > before or self._closed, timeout)
 
     def close(self) -> None:

@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from sessiongraph_web.damage import translated
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.redact import REDACTION_VERSION
+from sessiongraph_web.tokenizer import TOKENIZER_VERSION
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+# What a file's `user_version` must be: rows, tokens or masking of another make are never read.
+FORMAT: Final = SCHEMA_VERSION * 1_000_000 + TOKENIZER_VERSION * 1_000 + REDACTION_VERSION
 APPLICATION_ID: Final = 0x53475742  # "SGWB"
 NO_CWD_DATABASE: Final = "ws_none"
 CATALOG: Final = "catalog.db"
@@ -22,7 +27,7 @@ PAGE_BYTES: Final = 8192
 
 WORKSPACE_DDL: Final = """
 CREATE TABLE meta (
-    key TEXT PRIMARY KEY,              -- sealed_cwd, revision, tokenizer_version, redaction_version
+    key TEXT PRIMARY KEY,              -- sealed_cwd, revision
     value                              -- sealed_cwd is NULL for the sessions without one
 ) WITHOUT ROWID;
 
@@ -114,12 +119,12 @@ CREATE TABLE activity (
 
 CREATE TABLE surface_node (
     log_id INTEGER NOT NULL REFERENCES session (log_id),
-    position INTEGER NOT NULL,         -- rank on the surface; a replacement takes the first rank it replaced
-    seq INTEGER NOT NULL,
     ordinal INTEGER NOT NULL,
+    position INTEGER NOT NULL,         -- orders the surface: the ordinal, or what the first replaced node had
+    seq INTEGER NOT NULL,
     type TEXT NOT NULL,
     digest TEXT,                       -- of a tool/result without its content: a rewrite may change nothing else
-    PRIMARY KEY (log_id, position)
+    PRIMARY KEY (log_id, ordinal)
 ) WITHOUT ROWID;
 
 CREATE TABLE shadow (
@@ -144,13 +149,13 @@ CREATE TABLE citation (
 
 CATALOG_DDL: Final = """
 CREATE TABLE meta (
-    key TEXT PRIMARY KEY,              -- epoch, refreshed_at, store_problem, tokenizer_version, redaction_version
+    key TEXT PRIMARY KEY,              -- epoch, refreshed_at, store_problem
     value
 ) WITHOUT ROWID;
 
 CREATE TABLE log (
     log_id INTEGER PRIMARY KEY,
-    path TEXT NOT NULL UNIQUE,         -- inside the store, made safe for display
+    path TEXT NOT NULL,                -- inside the store, made safe for display
     session_id TEXT,                   -- from the header, NULL where it could not be read
     cwd TEXT,
     version INTEGER,
@@ -158,12 +163,13 @@ CREATE TABLE log (
     reason TEXT,
     size INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
-    inode INTEGER NOT NULL,
+    inode INTEGER NOT NULL,            -- 0: read it again, whatever the next run finds
     seen_at INTEGER NOT NULL,          -- Unix ms of the run that last read it
     faults TEXT NOT NULL,              -- JSON list of code, message, offset, line, ordinal
     unreachable_since INTEGER          -- Unix ms
 );
 CREATE INDEX log_state ON log (state);
+CREATE INDEX log_path ON log (path);
 
 CREATE TABLE session (
     log_id INTEGER PRIMARY KEY REFERENCES log (log_id),
@@ -208,7 +214,10 @@ CREATE TABLE workspace (
     database TEXT PRIMARY KEY,         -- ws_<first 32 hex of sha256(cwd)>, or ws_none
     cwd TEXT UNIQUE,                   -- NULL for the sessions without one
     file TEXT NOT NULL,                -- name of the file in this directory
-    revision INTEGER NOT NULL          -- meta.revision of that file when it was last written
+    revision INTEGER NOT NULL,         -- meta.revision of that file when it was last written
+    size INTEGER NOT NULL,             -- this and what follows: the file as a run left it; a file that
+    mtime_ns INTEGER NOT NULL,         -- differs was written by a run that did not end, or by somebody else
+    inode INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE run (
@@ -240,7 +249,7 @@ def create(path: Path, ddl: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(
         f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
-        f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {ddl} COMMIT;"
+        f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT}; BEGIN; {ddl} COMMIT;"
     )
     _tune_writer(connection)
     return connection
@@ -258,25 +267,51 @@ def settle(connection: sqlite3.Connection, path: Path) -> None:
 
 def open_writer(path: Path) -> sqlite3.Connection:
     """Open an existing database for writing; a foreign or outdated file is SESSIONGRAPH_CORRUPT."""
-    connection = sqlite3.connect(_uri(path, "rw"), uri=True, isolation_level=None)
-    _guard(connection)
-    _tune_writer(connection)
-    connection.execute("PRAGMA synchronous=NORMAL")
+    _require(path)
+    with translated():
+        connection = sqlite3.connect(_uri(path, "mode=rw"), uri=True, isolation_level=None)
+    with _closed_on_error(connection):
+        _guard(connection)
+        _tune_writer(connection)
+        connection.execute("PRAGMA synchronous=NORMAL")
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
-    """Open a database read only, for use from any one thread at a time; guarded as `open_writer` is."""
+class Reader(sqlite3.Connection):
+    """A connection that reads. `immutable`: it will not see what others write, so it is good for once."""
+
+    immutable = False
+
+
+def open_reader(path: Path) -> Reader:
+    """Open a database read only, for use from any one thread at a time; guarded as `open_writer` is.
+
+    Where nothing can be written beside the file, it is read as one that nobody changes, but only if no `-wal`
+    holds rows that would be missed.
+    """
+    _require(path)
     try:
-        connection = sqlite3.connect(_uri(path, "ro"), uri=True, isolation_level=None, check_same_thread=False)
-        connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        connection.execute("PRAGMA query_only=1")
-        connection.execute("PRAGMA trusted_schema=0")
-    except sqlite3.Error as error:
-        raise SessionGraphError("SESSION_QUERY_INDEX_FAILED") from error
-    _guard(connection)
-    return connection
+        return _reader(path, "mode=ro")
+    except SessionGraphError as error:
+        if error.code == "SESSIONGRAPH_CORRUPT":
+            raise
+        if has_wal(path):
+            raise SessionGraphError(
+                "SESSION_QUERY_INDEX_FAILED",
+                "The index was not closed and cannot be opened without write access; run `sessiongraph-web index`"
+                " as the user who owns it.",
+            ) from error
+    reader = _reader(path, "mode=ro&immutable=1")
+    reader.immutable = True
+    return reader
+
+
+def has_wal(path: Path) -> bool:
+    """Say whether a `-wal` with content lies beside a database."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except OSError:
+        return False
 
 
 def check_seal(connection: sqlite3.Connection, cwd: str | None) -> None:
@@ -311,19 +346,45 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def _require(path: Path) -> None:
+    """A file that the catalog names and that is gone is damage, not a matter of access."""
+    with translated():
+        if not path.exists():
+            raise SessionGraphError("SESSIONGRAPH_CORRUPT")
+
+
+def _reader(path: Path, mode: str) -> Reader:
+    with translated():
+        connection = sqlite3.connect(
+            _uri(path, mode), uri=True, isolation_level=None, check_same_thread=False, factory=Reader
+        )
+    with _closed_on_error(connection):
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        connection.execute("PRAGMA query_only=1")
+        connection.execute("PRAGMA trusted_schema=0")
+        _guard(connection)
+    return connection
+
+
 def _uri(path: Path, mode: str) -> str:
-    return f"file:{quote(str(path))}?mode={mode}"
+    return f"file:{quote(str(path))}?{mode}"
+
+
+@contextmanager
+def _closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        with translated():
+            yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _guard(connection: sqlite3.Connection) -> None:
-    try:
-        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
-        user_version = connection.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise SessionGraphError("SESSIONGRAPH_CORRUPT") from error
-    if application_id != APPLICATION_ID or user_version != SCHEMA_VERSION:
-        connection.close()
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    user_version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application_id != APPLICATION_ID or user_version != FORMAT:
         raise SessionGraphError("SESSIONGRAPH_CORRUPT")
 
 

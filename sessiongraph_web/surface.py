@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,18 +49,31 @@ class Fold:
 
     def __init__(
         self,
-        nodes: Iterable[Node] = (),
+        nodes: Iterable[Node] | Callable[[], list[Node]] = (),
         next_seq: int = 0,
         fault: str | None = None,
         fault_ordinal: int | None = None,
         *,
         damaged: bool = False,
     ) -> None:
-        self.nodes = list(nodes)
+        self._earlier: Callable[[], list[Node]] | None = nodes if callable(nodes) else None
+        self._nodes = [] if callable(nodes) else list(nodes)
         self.next_seq = next_seq
         self.fault = fault
         self.fault_ordinal = fault_ordinal
         self.damaged = damaged
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The surface. What was folded before is fetched when it is first needed: a mere append never does."""
+        if self._earlier is not None:
+            self._nodes[:0] = self._earlier()
+            self._earlier = None
+        return self._nodes
+
+    @nodes.setter
+    def nodes(self, nodes: list[Node]) -> None:
+        self._earlier, self._nodes = None, nodes
 
     def push(self, event: Event, *, damaged: bool = False) -> Change:
         """Fold the next event; `damaged` says that damage was reported right before it."""
@@ -92,7 +105,7 @@ class Fold:
         if isinstance(operation, Replace):
             return self._replace(event, node, operation)
         _check_sources(event, seq, ())
-        self.nodes.append(node)
+        self._nodes.append(node)
         return Change(node)
 
     def _replace(self, event: Event, node: Node, operation: Replace) -> Change:
@@ -126,8 +139,9 @@ class Fold:
 
     def _position(self, seq: int) -> int | None:
         """Find a node from the end, where replacements mostly point."""
-        for position in range(len(self.nodes) - 1, -1, -1):
-            if self.nodes[position].seq == seq:
+        nodes = self.nodes
+        for position in range(len(nodes) - 1, -1, -1):
+            if nodes[position].seq == seq:
                 return position
         return None
 

@@ -37,6 +37,7 @@ FACETS: Final[dict[str, str]] = {
 STATES: Final[dict[str, str]] = {
     "indexed": "read whole",
     "partial": "read in part: something in it is damaged",
+    "ignored": "no session log",
     "superseded": "an older generation of a log that was migrated",
     "duplicate": "its id occurs in another place too",
     "unreadable": "could not be read",

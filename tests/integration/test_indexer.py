@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiongraph_web import config, generation, indexer, schema
+from sessiongraph_web import config, generation, indexer, schema, workers
 from sessiongraph_web.answers import RunReport
 from sessiongraph_web.indexer import Wish
 from tests.builders import Log
@@ -223,7 +223,7 @@ def test_many_workspaces_are_built_by_several_processes(store: Path, monkeypatch
     """Work that is worth it goes to worker processes, with the same result."""
     for number in range(4):
         Log(f"/w/{number}").turn(f"hello {number}", "world").write(store)
-    monkeypatch.setattr(indexer, "INLINE_BYTES", 0)
+    monkeypatch.setattr(workers, "INLINE_BYTES", 0)
     run(store)
     monkeypatch.undo()
     assert dump(store.parent / "index") == fresh(store)
