@@ -13,6 +13,7 @@ SPACE: Final = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
+_DISPUTED: Final = "\x1c\x1d\x1e\x1f\x85\ufeff"  # white space to Python or to JavaScript, not to both
 _SPACES: Final = re.compile(f"[{SPACE}]+")
 # The blocks that hold letters with a case; a test looks at all the others.
 _CASED: Final = (
@@ -24,7 +25,12 @@ _CASED: Final = (
 
 def collapse(text: str) -> str:
     """Return the text with each run of white space as one space."""
-    return _SPACES.sub(" ", text)
+    if any(character in text for character in _DISPUTED):
+        return _SPACES.sub(" ", text)
+    words = text.split()  # four times as fast as the pattern
+    if not words:
+        return " " if text else ""
+    return f"{' ' if text[0].isspace() else ''}{' '.join(words)}{' ' if text[-1].isspace() else ''}"
 
 
 @lru_cache(maxsize=64)
