@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from sessiongraph_web import config, generation, schema, tokenizer
@@ -79,8 +80,8 @@ def measure(name: str, sources: Sequence[Source], probes: Sequence[str], rounds:
     bare: list[float] = []
     for probe in probes:
         page = ask(sources, probe, settings)
-        figures = timed(lambda probe=probe: ask(sources, probe, settings), rounds)  # type: ignore[misc]
-        floor = timed(lambda probe=probe: read_bare(sources, probe), rounds)  # type: ignore[misc]
+        figures = timed(partial(ask, sources, probe, settings), rounds)
+        floor = timed(partial(read_bare, sources, probe), rounds)
         everything += figures
         bare += floor
         hits = f"{page.hits}{'' if page.hits_exact else '+'}"

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from sessiongraph_web import config, cursors, documents, excerpts, filters, lines, literal, tokenizer
-from sessiongraph_web.answers import SearchPage
+from sessiongraph_web.answers import Hit, SearchPage, SessionSummary
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.models import KINDS, Event
 from sessiongraph_web.surface import Fold, classify
@@ -285,7 +285,8 @@ def _step(step: dict[str, Any], expected: dict[str, Any], place: Place, settings
 
 def _shown(page: SearchPage) -> list[Any]:
     """Return hits as the original answers them."""
-    hits = [(session.session, session.best) for session in page.sessions] or [(None, hit) for hit in page.entries]
+    hits: list[tuple[SessionSummary | None, Hit]] = [(session.session, session.best) for session in page.sessions]
+    hits += [(None, hit) for hit in page.entries]
     return [
         {
             "header": summary
