@@ -109,14 +109,14 @@ _NAME_END: Final = (
     "|[tT][iI][aA][lL]|[iI][aA][lL][sS]|[rR][aA][sS][eE]|[pP][aA][sS][sS]|[^a-z][pP][wW][dD]|[aA][uU][tT][hH]"
     "|(?<=[zZ][aA])[tT][iI][oO][nN]|[?&;]sig)"
 )
-_LAST_TWO: Final = "(?:[eErR][nNtTdDyY]|[wW][dD]|[oO][nN]|[aA][lL]|[lL][sS]|[sS][eEsS]|[tT][hH]|ig)"
+_LAST_THREE: Final = "[kKrRoOwWeEiIaAsStTuUpP][eErRwWoOaAlLsStTiI][nNtTdDyYlLsSeEhHgG]"
 GAP: Final = r"""["'`\\\ \t]"""
 # An identifier after white space is code or prose, not a value; but `name: type = value` may be one.
 _NO_CODE: Final = r"(?![ \t]+(?!(?i:bearer|token|basic|apikey|key)[ ])[A-Za-z_.]+(?:[,;()\n]|\Z|[ \t]+[^=\s]))"
 AFTER_NAME: Final = rf"""(?:
-    (?<={_LAST_TWO}.)(?<={_NAME_END}.)
+    (?<={_LAST_THREE}.)(?<={_NAME_END}.)
   | (?<={GAP}.)(?:
-      (?<={_LAST_TWO}..)(?<={_NAME_END}..)
+      (?<={_LAST_THREE}..)(?<={_NAME_END}..)
     | (?<={GAP}..)(?:
         (?<={_NAME_END}...)|(?<=\\["'`]\ .)(?<={_NAME_END}....)
       | (?<=\s\s.)|(?<=\\\\["'`].)|(?<=\\\\["'`]\ .)

@@ -224,9 +224,7 @@ def _scan(pattern: str) -> Callable[[str], re.Match[str] | None]:
 
 # Each begins with one literal, to which the engine skips several times faster than to any set of characters.
 _AT_EQUALS: Final = _scan(rf"={AFTER_NAME}")
-_AT_COLON: Final = _scan(
-    rf""":(?<=[nNtTdDyYlLsSeEhHgG"'`\\\ \t].){AFTER_NAME}|:(?://(?:hooks\.slack|[^\s"'`<>]{{1,600}}@)|AA[\w-]{{32}})"""
-)
+_AT_COLON: Final = _scan(rf""":{AFTER_NAME}|:(?://(?:hooks\.slack|[^\s"'`<>]{{1,600}}@)|AA[\w-]{{32}})""")
 _AT_LOW_LINE: Final = _scan(r"_[A-Za-z0-9]{8}(?:[A-Za-z0-9]{8}|(?<=dckr_pat_.{8}))")
 _AT_HYPHEN: Final = _scan(
     r"""-(?:

@@ -64,8 +64,6 @@ def test_no_rest_of_a_long_secret_remains(around: str) -> None:
         "-----BEGIN RSA PRIVATE KEY-----",
         "sk-",
         "0m",
-    ]
-    + [
         "-----END RSA PRIVATE KEY-----",
         "postgres://a:b",
         "<password>",
