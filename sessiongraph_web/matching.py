@@ -178,7 +178,7 @@ def _look_up(
     asked = [_Asked(reader, scope, expression, request.sort) for scope in scopes]
     tallies = [_tally(one) for one in asked]
     for tally in tallies:
-        found.kind_counts.update(tally.by_kind)
+        found.kind_counts.update({kind: min(n, RANKED_OF_WORKSPACE) for kind, n in tally.by_kind.items()})
     if request.kinds is None and found.kind_counts and not _have_any(asked, tallies, DEFAULT_KINDS):
         found.kinds, found.widened = KINDS, True
     counts = [RANKED_OF_WORKSPACE if tally.is_cut else tally.of(found.kinds) for tally in tallies]

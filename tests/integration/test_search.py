@@ -360,7 +360,7 @@ def test_other_kinds_do_not_push_out_the_searched_ones(workspace: Workspace) -> 
     workspace.many("s", ["needle out"] * 1500, kind="tool_result")
     page, _ = find(workspace, query="needle")
     assert (texts(page), page.hits, page.hits_exact, page.widened) == (["needle old"], 1, True, False)
-    assert (page.kind_counts["user"], page.kind_counts["tool_result"], page.counts_exact) == (1, 1001, False)
+    assert (page.kind_counts["user"], page.kind_counts["tool_result"], page.counts_exact) == (1, 1000, False)
 
 
 def test_one_crowded_workspace_leaves_room_for_the_others(tmp_path: Path) -> None:
@@ -580,3 +580,25 @@ def test_nothing_is_written(workspace: Workspace) -> None:
     before = list(workspace.writer.iterdump())
     find(workspace, query="needle")
     assert list(workspace.writer.iterdump()) == before
+
+
+def test_without_workspaces_nothing_is_found() -> None:
+    """A caller who sees no workspace gets an empty answer, exact and whole."""
+    page, next_offset = find(query="needle")
+    assert (page.hits, page.hits_exact, page.partial, page.sessions, next_offset) == (0, True, False, [], None)
+    assert page.facets == {name: [] for name in ("workspace", "kind", "tool", "model", "month")}
+
+
+def test_a_word_that_only_results_hold_is_found_however_often(workspace: Workspace) -> None:
+    """Where only tool results match, the search widens to them, and counts no further than a thousand."""
+    workspace.many("s", ["needle out"] * 1100, kind="tool_result")
+    page, _ = find(workspace, query="needle")
+    assert (page.widened, page.hits, page.hits_exact, page.ranked_exactly) == (True, 1000, False, False)
+    assert page.kind_counts["tool_result"] == 1000
+
+
+def test_lone_surrogates_in_filters_match_nothing(workspace: Workspace) -> None:
+    """Values that came around the parameters' checks find nothing, and break nothing."""
+    workspace.entry("s", "needle")
+    for name in ("sessions", "tools", "models", "types", "workspaces", "parents"):
+        assert find(workspace, query="needle", **{name: ("\ud800",)})[0].hits == 0
