@@ -217,6 +217,8 @@ def _collect(
 ) -> None:
     """Add the newest candidates of a workspace, at most `share`, and its counts."""
     if not share:
+        found.count += tally.of(found.kinds)
+        found.ranked_exactly = found.ranked_exactly and not tally.of(found.kinds)
         return
     where, bound = asked.where(found.kinds)
     sql = f"""

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sessiongraph_web import schema
-from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web import damage
 
 STEPS_BETWEEN_LOOKS: Final = 5000  # SQLite instructions between two looks at the clock
 
@@ -42,22 +41,13 @@ class Reader:
                 yield row
         except sqlite3.DatabaseError as error:
             if not (self.is_late and error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT):
-                raise _translated(error, source) from error
+                raise damage.failure(error) from error
         finally:
             connection.set_progress_handler(None, 0)
 
     def _look(self) -> bool:
         self.is_late = self.is_late or time.monotonic() >= self.deadline
         return self.is_late
-
-
-def _translated(error: sqlite3.DatabaseError, source: Source) -> SessionGraphError:
-    primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    if primary == sqlite3.SQLITE_INTERRUPT:
-        return SessionGraphError("SESSION_QUERY_ABORTED")
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return SessionGraphError("SESSIONGRAPH_CORRUPT", database=schema.database_name(source.cwd))
-    return SessionGraphError("SESSION_QUERY_INDEX_FAILED", database=schema.database_name(source.cwd))
 
 
 @dataclass(slots=True)
