@@ -82,10 +82,7 @@ def _plain(text: str) -> Markup:
 
 
 def _spell(match: re.Match[str]) -> str:
-    point = ord(match.group())
-    if point < 0x20:
-        return chr(0x2400 + point)  # the Unicode picture of a control character
-    return f"‹U+{point:04X}›"
+    return f"‹U+{ord(match.group()):04X}›"
 
 
 def _spans(pieces: Iterable[tuple[str, str]]) -> Markup:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final
 
 import msgspec
 from markupsafe import Markup
 
-from sessiongraph_web import loose, markup, terminal, transcripts, wording
+from sessiongraph_web import loose, markup, terminal, transcripts
 from sessiongraph_web.answers import (
     Answer,
     Branch,
@@ -20,7 +19,6 @@ from sessiongraph_web.answers import (
     Lineage,
     SessionPage,
     SessionSummary,
-    TimelinePage,
 )
 from sessiongraph_web.cards import Turn
 from sessiongraph_web.models import Instant
@@ -98,13 +96,6 @@ def outline(answer: Lineage) -> list[Outlined]:
         lines.append(Outlined(len(lines), ancestor, "ancestor"))
     lines.append(Outlined(len(lines), answer.session, "self"))
     return lines + list(_descend(answer.descendants, len(lines)))
-
-
-def by_day(answer: TimelinePage) -> list[tuple[str | None, list[SessionSummary]]]:
-    """Group the sessions of a timeline by UTC day, in their order."""
-    moments = {s.log_id: s.last_at if answer.sort == "activity" else s.created_at for s in answer.sessions}
-    grouped = groupby(answer.sessions, key=lambda session: wording.day(moments[session.log_id]))
-    return [(day, list(sessions)) for day, sessions in grouped]
 
 
 def _descend(branches: list[Branch], depth: int) -> Iterator[Outlined]:

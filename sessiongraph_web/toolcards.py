@@ -166,7 +166,10 @@ def _output(result: EventView, text: str, allowance: Allowance, *, brief: bool) 
         return [Section(_range(lines, meta), bodies.code(source, _language(meta), allowance))]
     if not text or (brief and len(text) < ARGUMENT_CHARS and not result.data.get("error")):
         return []
-    return [Section("Output", bodies.output(text, allowance))]
+    shown = bodies.output(text, allowance)
+    if not shown.html.strip():
+        shown = bodies.plain("(nothing but white space and terminal control sequences)", allowance)
+    return [Section("Output", shown)]
 
 
 def _range(lines: list[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:

@@ -26,6 +26,8 @@ customElements.define("local-time", class extends HTMLElement {
     if (!time || Number.isNaN(date.getTime())) return;
     const style = this.dataset.style;
     time.title = `${time.dateTime} (UTC); ${date.toLocaleString("en", FORMATS.full)} here`;
-    time.textContent = FORMATS[style] ? date.toLocaleString("en", FORMATS[style]) : relative(date);
+    const format = { ...FORMATS[style] };
+    if (style === "full" && date.getFullYear() === new Date().getFullYear()) delete format.year;
+    time.textContent = FORMATS[style] ? date.toLocaleString("en", format) : relative(date);
   }
 });

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from sessiongraph_web import filters, pictures, presentation
+from sessiongraph_web import days, filters, pictures, presentation
 from sessiongraph_web.answers import (
     EventPage,
     Home,
@@ -105,7 +105,7 @@ def _timeline(asked: Asked) -> TimelinePage:
 def _timeline_context(answer: TimelinePage, asked: Asked) -> dict[str, Any]:
     return {
         "heatmap": _heatmap(answer),
-        "days": presentation.by_day(answer),
+        "days": days.by_day(answer),
         "day": next(iter(asked.parameters.get("day", [])), None),
     }
 
