@@ -40,7 +40,8 @@ class Reader:
                     return
                 yield row
         except sqlite3.DatabaseError as error:
-            if not (self.is_late and error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT):
+            is_interrupt = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
+            if not (self.is_late and is_interrupt):
                 raise damage.failure(error) from error
         finally:
             connection.set_progress_handler(None, 0)

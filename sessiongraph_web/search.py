@@ -157,9 +157,8 @@ class _Page:
         summary = session_summary(dict(row), cwd=cwd, live=self.live(cwd, row["log_id"]))
         if summary.parent_session is None or not scope.has_hidden:
             return summary
-        parents = scope.source.connection.execute(
-            "SELECT log_id FROM session WHERE id = ?", [summary.parent_session]
-        )
+        sql = "SELECT log_id FROM session WHERE id = ?"
+        parents = list(Reader(math.inf).rows(scope.source, sql, [summary.parent_session]))
         if any(self.visible(cwd, parent["log_id"]) for parent in parents):
             return summary
         return msgspec.structs.replace(summary, parent_session=None, parent_elsewhere=True)
