@@ -107,6 +107,11 @@ class DamageNote(Answer, frozen=True, kw_only=True):
     ordinal: int | None
 
 
+def damage_notes(faults: str) -> list[DamageNote]:
+    """Read the faults of a ledger row."""
+    return msgspec.json.decode(faults, type=list[DamageNote])
+
+
 class EventView(Answer, frozen=True, kw_only=True):
     """One event of a session page: normalised, classed, with its call's or result's partner."""
 
@@ -148,6 +153,16 @@ class EventPage(Answer, frozen=True, kw_only=True):
     after: list[EventView]
     repeats: list[int]  # ordinals of other events with the same seq
     trace: EventTrace | None
+    masked: int = 0
+
+
+class WrittenEvent(Answer, frozen=True, kw_only=True):
+    """One record in the spelling of the generation that wrote it."""
+
+    session_id: str
+    log_id: int
+    ordinal: int
+    record: dict[str, Any]
     masked: int = 0
 
 

@@ -167,6 +167,8 @@ class Assembler:
             units.append(self._fault(bad.code, str(bad), offset, self._line))
             self._damaged = True
             return
+        if not self._narrow:
+            event.line = line
         self._take_event(event, offset, units)
 
     def _take_event(self, event: Event, offset: int, units: list[Unit]) -> None:

@@ -16,6 +16,7 @@ class Meaning:
 
 
 CODES: Final[dict[str, Meaning]] = {
+    "INVALID_ARGS": Meaning(400, 64, "A tool was called with arguments that its schema does not allow."),
     "SESSION_QUERY_ABORTED": Meaning(499, 130, "The request was cancelled before it finished."),
     "SESSION_QUERY_CORRUPT_SESSION": Meaning(
         500, 65, "This session's log cannot be read; Status says where it is damaged."

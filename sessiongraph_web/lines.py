@@ -72,6 +72,12 @@ def decode_event(line: bytes, ordinal: int, *, narrow: bool) -> Event:
     return _event(value, ordinal)
 
 
+def decode_record(line: bytes) -> dict[str, Any]:
+    """Return a record as it is spelled, its texts and numbers made safe; raise `BadLine` if it is none."""
+    _refuse_broken_text(line)
+    return _decode_object(line)
+
+
 def decode_header(line: bytes, named_version: int | None = None) -> Header:
     """Return the header that a line holds; raise `BadLine` if it holds none.
 

@@ -5,7 +5,7 @@ Times inside logs and tables are integer Unix milliseconds; in answers (`answers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 Kind = Literal["user", "assistant", "tool_call", "tool_result", "title", "todo", "turn_end"]
@@ -126,6 +126,7 @@ class Event:
     count: int = 1
     ignorable: bool = False
     synthetic: bool = False
+    line: bytes | None = field(default=None, compare=False, repr=False)  # as stored; full reads alone keep it
 
     @property
     def call_id(self) -> str | None:

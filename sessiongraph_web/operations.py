@@ -17,6 +17,7 @@ from sessiongraph_web import (
     catalog,
     corpus,
     lineage,
+    lines,
     logs,
     reading,
     redact,
@@ -37,6 +38,7 @@ from sessiongraph_web.answers import (
     Status,
     TimelinePage,
     WorkspaceList,
+    WrittenEvent,
 )
 from sessiongraph_web.config import Settings
 from sessiongraph_web.corpus import Corpus, Located, View
@@ -55,7 +57,7 @@ from sessiongraph_web.models import Event
 from sessiongraph_web.paging import Paging
 from sessiongraph_web.reading import LogReader
 from sessiongraph_web.refresher import Refresher
-from sessiongraph_web.rows import Source
+from sessiongraph_web.rows import Source, never
 from sessiongraph_web.tokens import Tokens
 
 HEAL_SECONDS: Final = 30
@@ -87,13 +89,13 @@ class SessionGraph:
         if self._tokens:
             self._tokens.close()
 
-    def search(self, caller: Caller, request: SearchRequest) -> SearchPage:
-        """Find entries; the answer is partial if the deadline comes first."""
+    def search(self, caller: Caller, request: SearchRequest, *, stop: Callable[[], bool] = never) -> SearchPage:
+        """Find entries; the answer is partial if the deadline comes first, or `stop` says that nobody waits."""
         if not self.settings.search:
             raise SessionGraphError("SESSION_QUERY_SEARCH_DISABLED")
         if request.workspaces and not caller.is_owner:
             raise invalid_parameter("workspace", "is for the owner; you see your own workspaces only")
-        return self._fresh(request.cursor, lambda view: self._search(view, caller, request))
+        return self._fresh(request.cursor, lambda view: self._search(view, caller, request, stop))
 
     def session(self, caller: Caller, request: SessionRequest) -> SessionPage:
         """Read one session: its head, its relatives, a page of its events."""
@@ -108,6 +110,10 @@ class SessionGraph:
                     f"`{name}` must be a whole number between 0 and {self.settings.read_window_max}",
                 )
         return self._fresh(None, lambda view: self._event(view, caller, request))
+
+    def written(self, caller: Caller, request: EventRequest) -> WrittenEvent:
+        """Return one record in the spelling of the generation that wrote it."""
+        return self._fresh(None, lambda view: self._written(view, caller, request))
 
     def event_trace(self, caller: Caller, request: EventRequest) -> EventTrace:
         """Return the relations of one event."""
@@ -162,7 +168,7 @@ class SessionGraph:
         with self.corpus.view() as view:
             return answer(view)
 
-    def _search(self, view: View, caller: Caller, request: SearchRequest) -> SearchPage:
+    def _search(self, view: View, caller: Caller, request: SearchRequest, stop: Callable[[], bool]) -> SearchPage:
         deadline = time.monotonic() + self.settings.search_timeout_seconds
         with self._sources(view, caller, request) as sources:
             revisions = [[schema.database_name(source.cwd), source.revision] for source in sources]
@@ -176,6 +182,7 @@ class SessionGraph:
                 index=self._note(view),
                 visible=_Visibility(view, caller),
                 live=_Liveness(view),
+                stop=stop,
             )
         return msgspec.structs.replace(found, next_cursor=paging.cursor(next_offset))
 
@@ -235,15 +242,23 @@ class SessionGraph:
             masked=masked,
         )
 
+    def _written(self, view: View, caller: Caller, request: EventRequest) -> WrittenEvent:
+        located = view.find(caller, request.id, request.log_id)
+        view.check_header(located)
+        event = _one(LogReader(view, located), request)
+        record = lines.decode_record(event.line or b"{}")
+        masked = 0
+        if request.redact or not caller.is_owner:
+            record, masked = redact.mask_value(record)
+        return WrittenEvent(
+            session_id=located.id, log_id=located.log_id, ordinal=event.ordinal, record=record, masked=masked
+        )
+
     def _event_trace(self, view: View, caller: Caller, request: EventRequest) -> EventTrace:
         located = view.find(caller, request.id, request.log_id)
         view.check_header(located)
         reader = LogReader(view, located)
-        ordinal = request.ordinal if request.ordinal is not None else _ordinals(reader, request.seq)[0]
-        found = next(reader.from_ordinal(ordinal), None)
-        if found is None or found.ordinal != ordinal:
-            raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
-        return reader.trace(found)
+        return reader.trace(_one(reader, request))
 
     def _trace(self, view: View, caller: Caller, request: SessionRequest) -> Lineage:
         located = view.find(caller, request.id, request.log_id)
@@ -416,6 +431,15 @@ def _target(reader: LogReader, request: SessionRequest) -> int:
     if request.time is not None:
         return reader.ordinal_at(request.time)
     return max(0, reader.record_count() - 1) if request.last else 0
+
+
+def _one(reader: LogReader, request: EventRequest) -> Event:
+    """Return the event that is asked for; EVENT_NOT_FOUND if the log has none there."""
+    ordinal = request.ordinal if request.ordinal is not None else _ordinals(reader, request.seq)[0]
+    found = next(reader.from_ordinal(ordinal), None)
+    if found is None or found.ordinal != ordinal:
+        raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
+    return found
 
 
 def _ordinals(reader: LogReader, seq: int | None) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,11 +23,17 @@ class Source:
     revision: int
 
 
+def never() -> bool:
+    """Say that nobody asks a search to stop."""
+    return False
+
+
 @dataclass(slots=True)
 class Reader:
-    """Runs SQL until the deadline; remembers whether it came."""
+    """Runs SQL until the deadline, or until it is told to stop; remembers whether that came."""
 
     deadline: float
+    stop: Callable[[], bool] = never
     is_late: bool = False
 
     def rows(self, source: Source, sql: str, arguments: Sequence[Any]) -> Iterator[sqlite3.Row]:
@@ -47,7 +53,7 @@ class Reader:
             connection.set_progress_handler(None, 0)
 
     def _look(self) -> bool:
-        self.is_late = self.is_late or time.monotonic() >= self.deadline
+        self.is_late = self.is_late or time.monotonic() >= self.deadline or self.stop()
         return self.is_late
 
 

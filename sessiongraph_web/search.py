@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
@@ -28,7 +28,7 @@ from sessiongraph_web.filters import SearchRequest
 from sessiongraph_web.matching import Live, Scope, Visible
 from sessiongraph_web.models import KINDS
 from sessiongraph_web.ranking import Candidate, Group, SessionFacts
-from sessiongraph_web.rows import Reader
+from sessiongraph_web.rows import Reader, never
 from sessiongraph_web.rows import Source as Source
 from sessiongraph_web.tokenizer import Query
 
@@ -43,16 +43,18 @@ def search(
     index: IndexNote,
     visible: Visible,
     live: Live = lambda _cwd, _log_id: None,
+    stop: Callable[[], bool] = never,
 ) -> tuple[SearchPage, int | None]:
     """Answer a search: the page that begins at `offset`, and the offset of the next one.
 
     `visible` and `live` tell of a log (by cwd and log id) whether the caller may see it and whether it is being
-    written. At the `deadline` (of `time.monotonic`) the answer is what was found until then, marked partial.
+    written. At the `deadline` (of `time.monotonic`), or once `stop` says so, the answer is what was found until
+    then, marked partial.
     Pages end with the candidates that were ranked, however many more match.
     """
     started = time.perf_counter()
     query = tokenizer.parse(request.query, request.match)
-    reader = Reader(deadline)
+    reader = Reader(deadline, stop)
     asked = [source for source in sources if not request.workspaces or source.cwd in request.workspaces]
     scopes = [matching.scope(reader, n, source, request, visible, live) for n, source in enumerate(asked)]
     found = matching.find(reader, scopes, query, request)
