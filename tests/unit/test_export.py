@@ -322,7 +322,7 @@ def test_a_failure_on_the_way_cuts_the_archive(store: Path) -> None:
     root, child = Log(id="root").turn("a", "b"), Log(id="child")
     sources = [_source(log, log.write(store)) for log in (root, child)]
     sources[1].path.unlink()
-    sent = []
+    sent: list[bytes] = []
 
     with pytest.raises(SessionGraphError, match="PERSISTENCE_FAILED"):
         sent.extend(_download(store, sources[0], sources[1:]).chunks)
