@@ -20,7 +20,7 @@ _WHOLE_BLOCKS: Final = 8  # frames of at most this many blocks (1 MiB of text) a
 _READ_BYTES: Final = 1024 * 1024
 _PIECE_BYTES: Final = 32 * 1024  # compressed bytes of a large frame that are decoded at a time
 _OUTPUT_BYTES: Final = 1024 * 1024
-_BATCH_BYTES: Final = 128 * 1024  # text, or stored bytes at hand, that one batch of frames is made of
+_BATCH_BYTES: Final = 64 * 1024  # text, or stored bytes at hand, that one batch of frames is made of
 _MAX_ATTEMPTS: Final = 64  # frames tried after damage, so that a hostile file cannot buy quadratic work
 _HEADER_BYTES: Final = 18
 
