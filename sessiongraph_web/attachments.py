@@ -16,6 +16,7 @@ Kind = Literal["image", "file"]
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
 EXTENSIONS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+MAX_CLAIM_CHARS: Final = 1000  # of an id or a name that a log claims
 MAX_NESTING: Final = 256  # levels of content inside content that are followed
 _FOLDERS: Final = ("objects", "file-objects")  # of images, of files
 _CHUNK_BYTES: Final = 256 * 1024
@@ -149,10 +150,10 @@ def _reference(block: dict[str, Any]) -> Reference | None:
     media_type = attachment.get("mediaType")
     return Reference(
         kind=kind,
-        original=original,
+        original=original[:MAX_CLAIM_CHARS],
         sha256=digest if original.startswith(_PREFIX) and _SHA256.fullmatch(digest) else None,
         media_type=media_type if isinstance(media_type, str) and media_type in EXTENSIONS else UNKNOWN_TYPE,
-        name=name if isinstance(name, str) and name else None,
+        name=name[:MAX_CLAIM_CHARS] if isinstance(name, str) and name else None,
         size=size if type(size) is int and size >= 0 else None,
     )
 

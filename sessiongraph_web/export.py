@@ -28,6 +28,7 @@ MEDIA_TYPE: Final = "application/zip"
 MANIFEST: Final = "manifest.json"
 LEVEL: Final = 1  # of DEFLATE: level 6 makes a seventh less of it and takes three times as long
 MAX_MASKED_FILE: Final = 8 * MEBI  # an attached text above this is left out of a masked export
+MAX_CITATIONS: Final = 20_000  # different attachments of one archive
 BLOCK_BYTES: Final = 256 * KIBI  # text is compressed in blocks of about this size
 _FIRST_YEAR, _LAST_YEAR = 1980, 2107  # what a ZIP can date
 _MODE: Final = (stat.S_IFREG | 0o600) << 16
@@ -123,6 +124,7 @@ class _Export:
         self._cited: dict[str, _Cited] = {}
         self._entries: list[dict[str, Any]] = []
         self._missing: list[dict[str, Any]] = []
+        self._unlisted = 0  # citations above MAX_CITATIONS
 
     def chunks(self) -> Bytes:
         """Yield the archive's bytes. Closing the generator early closes whatever is open."""
@@ -236,9 +238,13 @@ class _Export:
     def _cite(self, value: dict[str, Any], source: Source) -> None:
         for reference in attachments.references(value.get("data")):
             key = reference.sha256 or reference.original
-            earlier = self._cited.get(key)
-            sessions = earlier.session_ids if earlier else {}
-            self._cited[key] = _Cited(reference, sessions | {source.session_id: None})
+            cited = self._cited.get(key)
+            if cited is None and len(self._cited) >= MAX_CITATIONS:
+                self._unlisted += 1
+                continue
+            cited = self._cited.setdefault(key, _Cited(reference, {}))
+            cited.reference = reference
+            cited.session_ids[source.session_id] = None
 
     def _masked(self, blocks: Iterable[bytes], source: Source, masking: _Masking) -> Iterator[bytes]:
         """Yield the lines with every string in them masked; a line that cannot be decoded is left out."""
@@ -289,6 +295,7 @@ class _Export:
             "redacted": self._redact,
             "entries": self._entries,
             "missing": self._missing,
+            "unlisted": self._unlisted,
         }
         if self._redact:
             manifest = mask_value(manifest)[0]

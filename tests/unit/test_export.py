@@ -99,6 +99,7 @@ def test_a_log_is_packed_as_stored_but_decompressed(store: Path, version: int, c
             }
         ],
         "missing": [],
+        "unlisted": 0,
     }
 
 
@@ -168,6 +169,17 @@ def test_what_the_store_has_lost_is_listed(store: Path) -> None:
         "sha256:no hash": ("image", None, "the log gives no usable hash"),
     }
     assert [entry["state"] for entry in manifest["entries"]] == ["complete", "altered"]
+
+
+def test_a_log_that_cites_without_end_costs_a_bounded_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Citations above the limit are counted, not listed, and ids are cut."""
+    monkeypatch.setattr(export, "MAX_CITATIONS", 3)
+    log = _citing(*[image_block(f"{number} " * 1000) for number in range(5)])
+
+    manifest = _manifest(_archive(_download(store, _source(log, log.write(store)))))
+
+    assert (len(manifest["missing"]), manifest["unlisted"]) == (3, 2)
+    assert max(len(lost["original"]) for lost in manifest["missing"]) == 1000
 
 
 def test_known_damage_is_told(store: Path) -> None:
