@@ -105,7 +105,7 @@ def _tool_result(data: dict[str, Any], limit: int) -> list[Text]:
 def _todo(data: dict[str, Any], _: int) -> list[Text]:
     todos = data.get("todos")
     items = [todo for todo in todos if isinstance(todo, dict)] if isinstance(todos, list) else []
-    return _texts("todo", _join([_string(item.get(key)) for item in items for key in ("content", "status")]))
+    return _texts("todo", _join([_string(item.get(key)) for item in items for key in ("status", "content")]))
 
 
 def _turn_end(data: dict[str, Any], _: int) -> list[Text]:
@@ -143,6 +143,15 @@ _EXTRACTORS: Final[dict[str, Callable[[dict[str, Any], int], list[Text]]]] = {
     "turn/end": _turn_end,
     "session/title": _title,
 }
+
+
+def turn_of(event: Event, open_turn: int | None) -> tuple[int | None, int | None]:
+    """Return the turn that an event belongs to, and the one that is open after it."""
+    stated = event.data.get("turn") if event.type in _IN_TURN else None
+    turn = stated if type(stated) is int and 0 <= stated <= _MAX_INT else open_turn
+    if event.type == "turn/start":
+        return turn, turn
+    return turn, None if event.type == "turn/end" else open_turn
 
 
 class Digest:
@@ -183,7 +192,7 @@ class Digest:
 
     def push(self, event: Event) -> None:
         """Take the next event into account."""
-        self.turn = self._turn_of(event)
+        self.turn, self._open_turn = turn_of(event, self._open_turn)
         if event.synthetic:
             return
         self._cross_border(event)
@@ -193,15 +202,6 @@ class Digest:
         counter = _COUNTERS.get(event.type)
         if counter:
             counter(self, event)
-
-    def _turn_of(self, event: Event) -> int | None:
-        stated = event.data.get("turn") if event.type in _IN_TURN else None
-        turn = stated if type(stated) is int and 0 <= stated <= _MAX_INT else self._open_turn
-        if event.type == "turn/start":
-            self._open_turn = turn
-        elif event.type == "turn/end":
-            self._open_turn = None
-        return turn
 
     def _cross_border(self, event: Event) -> None:
         """Begin to count anew where what was inherited ends: at the last marker, or after `seedLength` events."""

@@ -61,7 +61,7 @@ def _result(text: str, **beside: Any) -> Event:
         (
             "todo/write",
             {"todos": [{"content": "one", "status": "pending"}, 3, {"content": "two"}]},
-            [Text("todo", "one\npending\ntwo")],
+            [Text("todo", "pending\none\ntwo")],
         ),
         ("turn/end", {"reason": {"kind": "completed"}}, []),
         ("turn/end", {"reason": {"kind": "aborted", "reason": {"kind": "user"}}}, [Text("turn_end", "aborted")]),
