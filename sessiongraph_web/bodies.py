@@ -12,11 +12,12 @@ from markupsafe import Markup, escape
 from sessiongraph_web import markup, terminal
 from sessiongraph_web.cards import Body
 
-PAGE_BYTES: Final = 130_000  # of HTML for all bodies of a page
+PAGE_BYTES: Final = 110_000  # of HTML for all bodies of a page
 MAX_BODY_CHARS: Final = 12_000
 MAX_OUTPUT_CHARS: Final = 6_000
 MIN_BODY_BYTES: Final = 360  # what every body gets, however many there are
 TAIL_SHARE: Final = 3  # one third of clipped output is its end
+TASK_BYTES: Final = 160  # of HTML round the text of a task
 MAX_DIFF_LINES: Final = 200  # on each side; the comparison is quadratic
 DIFF_CONTEXT: Final = 3
 
@@ -35,10 +36,26 @@ class Allowance:
         share = self._left // max(1, self._waiting)
         return max(MIN_BODY_BYTES, min(4 * share, self._left - MIN_BODY_BYTES * (self._waiting - 1)))
 
-    def spend(self, body: Markup) -> None:
-        """Count what a body weighed."""
-        self._left = max(0, self._left - len(body.encode()))
+    def spend(self, weight: int) -> None:
+        """Count what a body weighed, in bytes."""
+        self._left = max(0, self._left - weight)
         self._waiting = max(1, self._waiting - 1)
+
+
+def tasks(items: list[tuple[str, str]], allowance: Allowance) -> list[tuple[str, str]]:
+    """Return as many tasks of a list as the allowance takes: text and status each."""
+    room = allowance.take()
+    taken: list[tuple[str, str]] = []
+    spent = 0
+    for text, status in items:
+        weight = len(_escaped(text).encode()) + TASK_BYTES
+        if taken and weight > room:
+            break
+        room -= weight
+        spent += weight
+        taken.append((text, status))
+    allowance.spend(spent)
+    return taken
 
 
 def plain(text: str, allowance: Allowance) -> Body:
@@ -61,13 +78,13 @@ def code(text: str, language: str | None, allowance: Allowance) -> Body:
 
 def output(text: str, allowance: Allowance) -> Body:
     """Show what a tool printed: its head and its tail, for errors tend to come last."""
-    limit = min(MAX_OUTPUT_CHARS, allowance.take())
-    while True:
+    room = max(allowance.take(), MIN_BODY_BYTES * 2)
+    limit = _fitting(text, min(len(text), MAX_OUTPUT_CHARS), room)
+    html, left_out = _head_and_tail(text, limit)
+    while len(html.encode()) > room and limit > MIN_BODY_BYTES:
+        limit = limit * room * 9 // (len(html.encode()) * 10)
         html, left_out = _head_and_tail(text, limit)
-        if len(html.encode()) <= max(allowance.take(), MIN_BODY_BYTES * 2) or limit < MIN_BODY_BYTES:
-            break
-        limit //= 2
-    allowance.spend(html)
+    allowance.spend(len(html.encode()))
     return Body(html, "terminal", left_out)
 
 
@@ -97,13 +114,19 @@ def diff(old: str, new: str, allowance: Allowance) -> tuple[Body, int, int]:
 def _fit(text: str, render: Render, allowance: Allowance, most: int) -> tuple[Markup, int]:
     """Render as much of a text's beginning as the allowance takes."""
     room = allowance.take()
-    length = min(len(text), most, room)
+    length = _fitting(text, min(len(text), most), room)
     html = render(text[:length])
     while len(html.encode()) > room and length > MIN_BODY_BYTES // 6:
-        length = min(length - 1, length * room // len(html.encode()))
+        length = min(length - 1, length * room * 9 // (len(html.encode()) * 10))
         html = render(text[:length])
-    allowance.spend(html)
+    allowance.spend(len(html.encode()))
     return html, len(text) - length
+
+
+def _fitting(text: str, length: int, room: int) -> int:
+    """Return about how much of a text fits when nothing but escapes is added; rendering is dear, this is not."""
+    weight = len(_escaped(text[:length]).encode())
+    return length if weight <= room else max(1, length * room // weight)
 
 
 def _escaped(text: str) -> Markup:

@@ -15,6 +15,7 @@ from sessiongraph_web.cards import Outcome, Section, Tool, place
 
 ARGUMENT_CHARS: Final = 180
 NAME_CHARS: Final = 60
+EXIT_CHARS: Final = 4096  # of output, at its end, that an exit code is looked for in
 SHELLS: Final = frozenset({"bash", "shell", "sh", "exec", "run_command", "execute_command", "terminal"})
 WRITERS: Final = frozenset({"write", "write_file", "create_file"})
 MAIN_ARGUMENTS: Final = (
@@ -93,12 +94,24 @@ def _outcome(
         elsewhere = call is not None and call.partner is not None
         return ("waiting", "result on a later page") if elsewhere else ("missing", "no result")
     error = loose.mapping(result.data.get("error"))
-    if loose.at(result.data, "message.isError") is True or error:
+    if _is_error(result):
         return "failed", markup.clip(loose.string(error.get("code")) or "failed", NAME_CHARS)
-    codes = _EXIT_CODE.findall(text[-4096:])
-    if codes and int(codes[-1]) != 0:
-        return "exit", f"exit {int(codes[-1])}"
-    return "ok", "ok"
+    code = _exit_code(text)
+    return ("exit", f"exit {code}") if code else ("ok", "ok")
+
+
+def is_failure(result: EventView) -> bool:
+    """Say whether a result is an error, or that of a command which failed."""
+    return _is_error(result) or bool(_exit_code(loose.texts(loose.at(result.data, "message.content"))))
+
+
+def _is_error(result: EventView) -> bool:
+    return loose.at(result.data, "message.isError") is True or bool(loose.mapping(result.data.get("error")))
+
+
+def _exit_code(text: str) -> int:
+    codes = _EXIT_CODE.findall(text[-EXIT_CHARS:])
+    return int(codes[-1]) if codes else 0
 
 
 def _changes(arguments: Any, result: EventView | None) -> list[tuple[str, str, str]]:

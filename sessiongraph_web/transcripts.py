@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from sessiongraph_web import bodies, eventtypes, loose, markup, toolcards, wording
+from sessiongraph_web import bodies, eventtypes, facts, loose, markup, toolcards, wording
 from sessiongraph_web.answers import DamageNote, EventView, SessionPage
 from sessiongraph_web.attached import cited
 from sessiongraph_web.bodies import Allowance
@@ -21,57 +21,39 @@ from sessiongraph_web.cards import (
     Queued,
     Raw,
     Subagent,
-    Tool,
     Turn,
     place,
 )
 
-LABEL_CHARS: Final = 300
-ABOUT_CHARS: Final = 140
-MAX_TASKS: Final = 100
-TASK_CHARS: Final = 400
+FOCUSED: Final = frozenset({"summary", "seed", "descriptor", "end", "border"})
+MAX_NOTES: Final = 2  # of damage at one place; the rest is counted
 
 Maker = Callable[[EventView], Iterator[Card]]
 
 
 def tell(page: SessionPage, *, focused: bool = False) -> list[Turn]:
     """Return the turns of a page. `focused` keeps prompts, the last answer of each turn, and borders."""
-    turns = list(_Teller(page).turns())
-    return [_focus(turn) for turn in turns] if focused else turns
-
-
-def _focus(turn: Turn) -> Turn:
-    last_answer = next((card for card in reversed(turn.cards) if isinstance(card, Answer)), None)
-    kept: list[Card] = [c for c in turn.cards if isinstance(c, Prompt | Border) or c is last_answer]
-    return Turn(
-        turn.number,
-        turn.key,
-        kept,
-        [],
-        turn.started,
-        turn.took,
-        turn.calls,
-        turn.failures,
-        turn.ended_badly,
-        turn.prompt,
-        turn.inherited,
-    )
+    return list(_Teller(page, focused=focused).turns())
 
 
 class _Teller:
     """Walks a page once, with tables of what belongs together."""
 
-    def __init__(self, page: SessionPage) -> None:
+    def __init__(self, page: SessionPage, *, focused: bool) -> None:
         self._page = page
+        self._focused = focused
         events = page.events
+        self._last_answers = {
+            e.turn: e.ordinal for e in events if e.type == "assistant/message" and facts.says_something(e)
+        }
         self._by_ordinal = {event.ordinal: event for event in events}
-        self._calls = {_call_id(e): e for e in events if e.type == "tool/call" and _call_id(e)}
-        self._results = {_call_id(e): e for e in events if e.type == "tool/result" and _call_id(e)}
+        self._calls = {facts.call_id(e): e for e in events if e.type == "tool/call" and facts.call_id(e)}
+        self._results = {facts.call_id(e): e for e in events if e.type == "tool/result" and facts.call_id(e)}
         self._prompted = {loose.string(e.data.get("id")) for e in events if e.type == "user/message"}
         self._answered = {e.turn for e in events if e.type == "assistant/message"}
         self._done = {loose.string(e.data.get("commandId")): e for e in events if e.type == "command/done"}
         self._children = {child.id: child for child in page.children if child.id}
-        self._allowance = Allowance(sum(1 for e in events if eventtypes.shown(e.type).how != "plumbing"))
+        self._allowance = Allowance(sum(1 for e in events if self._is_kept(e)))
         self._makers: dict[str, Maker] = {
             "message": self._message,
             "context": self._context,
@@ -109,21 +91,38 @@ class _Teller:
         plumbing: list[Place] = []
         for event in events:
             cards += self._damage(event.ordinal)
-            made = list(self._makers.get(eventtypes.shown(event.type).how, _nothing)(event))
+            kept = self._is_kept(event)
+            made = list(self._makers[eventtypes.shown(event.type).how](event)) if kept else []
             cards += made
-            if not made and not self._is_told(event):
+            if not made and not self._focused and not self._is_told(event):
                 plumbing.append(place(event))
         if not events or events[-1] is self._page.events[-1]:
             cards += self._damage(None)
-        return _summed(events, cards, plumbing)
+        return self._summed(events, cards, plumbing)
+
+    def _is_kept(self, event: EventView) -> bool:
+        """Say whether an event may have a card in this view."""
+        how = eventtypes.shown(event.type).how
+        if not self._focused:
+            return how != "plumbing"
+        if how == "answer":
+            return self._last_answers.get(event.turn) == event.ordinal
+        return facts.is_prompt(event) or how in FOCUSED
 
     def _damage(self, ordinal: int | None) -> Iterator[Card]:
         """Yield the damage just before an event; None: what lies after the last one, or nowhere."""
-        for note in self._page.damage:
-            if note.ordinal == ordinal if ordinal is not None else self._is_homeless(note):
-                line = f", line {note.line}" if note.line is not None else ""
-                text = f"{markup.clip(note.message, LABEL_CHARS)} (byte {note.offset}{line})"
-                yield Border(None, "damage", "Damaged here", text)
+        here = [
+            note
+            for note in self._page.damage
+            if (note.ordinal == ordinal if ordinal is not None else self._is_homeless(note))
+        ]
+        for note in here[:MAX_NOTES]:
+            line = f", line {note.line}" if note.line is not None else ""
+            text = f"{markup.clip(note.message, facts.LABEL_CHARS)} (byte {note.offset}{line})"
+            yield Border(None, "damage", "Damaged here", text)
+        if len(here) > MAX_NOTES:
+            more = wording.count(len(here) - MAX_NOTES, "more damaged part")
+            yield Border(None, "damage", "Damaged here", f"{more}; Status lists them")
 
     def _is_homeless(self, note: DamageNote) -> bool:
         if self._page.next_ordinal is not None:
@@ -134,8 +133,28 @@ class _Teller:
     def _is_told(self, event: EventView) -> bool:
         """Say whether another card already shows this event."""
         if event.type == "tool/result":
-            return _call_id(event) in self._calls or event.partner in self._by_ordinal
+            return facts.call_id(event) in self._calls or event.partner in self._by_ordinal
         return event.type == "command/done"
+
+    def _summed(self, events: list[EventView], cards: list[Card], plumbing: list[Place]) -> Turn:
+        ends = [event for event in events if event.type == "turn/end"]
+        told = facts.ending(ends[-1]) if ends else None
+        calls = [event for event in events if event.type == "tool/call"]
+        results = [self._results.get(facts.call_id(call)) for call in calls]
+        first, last = (events[0], events[-1]) if events else (None, None)
+        return Turn(
+            number=_number(events),
+            key=f"t{first.ordinal}" if first else "t-",
+            cards=cards,
+            plumbing=plumbing,
+            started=first.time if first else None,
+            took=wording.between(first.time, last.time) if first and last else None,
+            calls=len(calls),
+            failures=sum(toolcards.is_failure(result) for result in results if result),
+            ended_badly=told[0] if told else None,
+            prompt=facts.prompt_line(next((event for event in events if facts.is_prompt(event)), None)),
+            inherited=bool(events) and all(event.inherited for event in events),
+        )
 
     def _message(self, event: EventView) -> Iterator[Card]:
         content = event.data.get("content")
@@ -144,7 +163,7 @@ class _Teller:
         if kind == "user":
             yield Prompt(place(event), bodies.plain(loose.texts(content), self._allowance), cited(content))
             return
-        label = eventtypes.SOURCES.get(kind, f"Injected: {markup.clip(kind, ABOUT_CHARS)}")
+        label = eventtypes.SOURCES.get(kind, f"Injected: {markup.clip(kind, facts.ABOUT_CHARS)}")
         sender = loose.string(source.get("senderSessionId"))
         summary = loose.string(source.get("summary"))
         yield self._folded(event, "context", label, loose.texts(content), about=summary, sender=sender)
@@ -159,12 +178,12 @@ class _Teller:
         sender: str | None = None,
     ) -> Folded:
         known = sender if sender in self._children else None
-        first = " ".join((about or text)[: ABOUT_CHARS * 4].split())
+        first = " ".join((about or text)[: facts.ABOUT_CHARS * 4].split())
         body = (
             bodies.markdown(text, self._allowance) if kind == "reasoning" else bodies.plain(text, self._allowance)
         )
         attached = cited(event.data.get("content")) if kind == "context" else []
-        return Folded(place(event), kind, label, markup.clip(first, ABOUT_CHARS), body, attached, known)
+        return Folded(place(event), kind, label, markup.clip(first, facts.ABOUT_CHARS), body, attached, known)
 
     def _context(self, event: EventView) -> Iterator[Card]:
         content = loose.at(event.data, "message.content")
@@ -178,7 +197,7 @@ class _Teller:
 
     def _answer(self, event: EventView) -> Iterator[Card]:
         message = loose.mapping(event.data.get("message"))
-        for block in map(loose.mapping, loose.items(message.get("content"))):
+        for block in map(loose.mapping, loose.items(message.get("content") if not self._focused else [])):
             if block.get("type") == "reasoning" and (thought := loose.string(block.get("text"))):
                 yield self._folded(event, "reasoning", "Reasoning", thought)
         text = loose.texts(message.get("content"))
@@ -187,11 +206,12 @@ class _Teller:
             yield Answer(
                 place(event),
                 bodies.markdown(text, self._allowance),
-                _brief(loose.at(message, "source.model")),
-                _usage(event.data.get("usage")),
+                facts.brief(loose.at(message, "source.model")),
+                facts.usage(event.data.get("usage")),
                 interrupted,
             )
-        yield from self._never_begun(event, message)
+        if not self._focused:
+            yield from self._never_begun(event, message)
 
     def _never_begun(self, event: EventView, message: Mapping[str, Any]) -> Iterator[Card]:
         """Yield calls that an answer asked for and the log holds no record of, where the log goes on."""
@@ -203,10 +223,10 @@ class _Teller:
             if result is None and self._page.next_ordinal is not None:
                 continue
             data = {"name": block.get("name"), "arguments": block.get("arguments"), "callId": asked}
-            yield toolcards.tool(_like(event, data), result, self._allowance, recorded=False)
+            yield toolcards.tool(facts.unrecorded_call(event, data), result, self._allowance, recorded=False)
 
     def _attempt(self, event: EventView) -> Iterator[Card]:
-        text, failure = _streamed(event.data.get("stream"))
+        text, failure = facts.streamed(event.data.get("stream"))
         about = loose.string(failure.get("message")) or "ended without an answer"
         yield self._folded(event, "attempt", "Failed attempt", text or about, about=about)
 
@@ -221,7 +241,7 @@ class _Teller:
             yield self._folded(event, "attempt", "Unfinished answer", text or chunk or "")
 
     def _call(self, event: EventView) -> Iterator[Card]:
-        result = self._results.get(_call_id(event))
+        result = self._results.get(facts.call_id(event))
         if result is None and event.partner is not None:
             result = self._by_ordinal.get(event.partner)
         waiting = self._page.session.live is True and self._page.next_ordinal is None
@@ -233,7 +253,7 @@ class _Teller:
 
     def _was_asked(self, event: EventView) -> bool:
         """Say whether an answer on this page asked for this result without a recorded call."""
-        wanted = _call_id(event)
+        wanted = facts.call_id(event)
         return any(
             loose.mapping(block).get("id") == wanted
             for other in self._page.events
@@ -242,16 +262,10 @@ class _Teller:
         )
 
     def _todo(self, event: EventView) -> Iterator[Card]:
-        tasks = [loose.mapping(item) for item in loose.items(event.data.get("todos"))]
-        shown = [
-            (
-                markup.clip(loose.said(task.get("content") or ""), TASK_CHARS),
-                loose.string(task.get("status")) or "pending",
-            )
-            for task in tasks[:MAX_TASKS]
-        ]
-        done = sum(task.get("status") == "completed" for task in tasks)
-        yield Checklist(place(event), shown, done, max(0, len(tasks) - MAX_TASKS))
+        todos = [loose.mapping(item) for item in loose.items(event.data.get("todos"))]
+        shown = bodies.tasks([facts.task(todo) for todo in todos], self._allowance)
+        done = sum(todo.get("status") == "completed" for todo in todos)
+        yield Checklist(place(event), shown, done, len(todos) - len(shown))
 
     def _queue(self, event: EventView) -> Iterator[Card]:
         """Yield queued prompts that never ran: only the last page can know that."""
@@ -272,7 +286,7 @@ class _Teller:
         yield Note(
             place(event),
             "Command",
-            markup.clip(f"/{name} {given.strip()}".strip(), LABEL_CHARS),
+            markup.clip(f"/{name} {given.strip()}".strip(), facts.LABEL_CHARS),
             bad=bad,
             body=body,
         )
@@ -294,40 +308,38 @@ class _Teller:
             yield Border(place(event), "resume", "Resumed here")
 
     def _descriptor(self, event: EventView) -> Iterator[Card]:
-        facts = [_brief(event.data.get(name)) for name in ("label", "mode", "agentModel", "agentReasoningEffort")]
-        yield Border(place(event), "subagent", "Subagent", " · ".join(filter(None, facts)), parent=True)
+        told = [
+            facts.brief(event.data.get(name)) for name in ("label", "mode", "agentModel", "agentReasoningEffort")
+        ]
+        yield Border(place(event), "subagent", "Subagent", " · ".join(filter(None, told)), parent=True)
 
     def _subagent(self, event: EventView) -> Iterator[Card]:
         child_id = loose.string(event.data.get("childId"))
         child = self._children.get(child_id or "")
         yield Subagent(
             place(event),
-            _brief(event.data.get("label")) or "unnamed",
+            facts.brief(event.data.get("label")) or "unnamed",
             child_id if child else None,
-            _brief(event.data.get("mode")),
+            facts.brief(event.data.get("mode")),
             known=child is not None,
-            title=markup.clip(child.title, LABEL_CHARS) if child and child.title else None,
+            title=markup.clip(child.title, facts.LABEL_CHARS) if child and child.title else None,
         )
 
     def _end(self, event: EventView) -> Iterator[Card]:
-        told = _ending(event)
+        told = facts.ending(event)
         if told:
             yield Border(place(event), "end", *told)
 
     def _border(self, event: EventView) -> Iterator[Card]:
         shown = eventtypes.shown(event.type)
-        yield Border(place(event), "directory", shown.label, _fields(event, shown))
+        yield Border(place(event), "directory", shown.label, facts.note(event, shown))
 
     def _note(self, event: EventView) -> Iterator[Card]:
         shown = eventtypes.shown(event.type)
-        yield Note(place(event), shown.label, _fields(event, shown), bad=shown.bad)
+        yield Note(place(event), shown.label, facts.note(event, shown), bad=shown.bad)
 
     def _raw(self, event: EventView) -> Iterator[Card]:
         yield Raw(place(event), bodies.data(event.data, self._allowance))
-
-
-def _nothing(_event: EventView) -> Iterator[Card]:
-    return iter(())
 
 
 def _number(group: list[EventView]) -> int | None:
@@ -337,102 +349,3 @@ def _number(group: list[EventView]) -> int | None:
 def _is_lead_in(group: list[EventView]) -> bool:
     """Say whether events before a turn's start belong to it: what was queued just before it began."""
     return all(event.type == "agent/inbox/spliced" for event in group)
-
-
-def _summed(events: list[EventView], cards: list[Card], plumbing: list[Place]) -> Turn:
-    number = _number(events)
-    tools = [card for card in cards if isinstance(card, Tool)]
-    prompt = next((event for event in events if _is_prompt(event)), None)
-    ends = [event for event in events if event.type == "turn/end"]
-    told = _ending(ends[-1]) if ends else None
-    first, last = (events[0], events[-1]) if events else (None, None)
-    return Turn(
-        number=number,
-        key=f"t{first.ordinal}" if first else "t-",
-        cards=cards,
-        plumbing=plumbing,
-        started=first.time if first else None,
-        took=wording.between(first.time, last.time) if first and last else None,
-        calls=len(tools),
-        failures=sum(card.outcome in ("failed", "exit") for card in tools),
-        ended_badly=told[0] if told else None,
-        prompt=_prompt_line(prompt),
-        inherited=bool(events) and all(event.inherited for event in events),
-    )
-
-
-def _is_prompt(event: EventView) -> bool:
-    return event.type == "user/message" and (loose.at(event.data, "source.kind") or "user") == "user"
-
-
-def _prompt_line(event: EventView | None) -> str:
-    text = loose.texts(event.data.get("content")) if event else ""
-    return markup.clip(" ".join(text[: ABOUT_CHARS * 2].split()), ABOUT_CHARS // 2)
-
-
-def _ending(event: EventView) -> tuple[str, str] | None:
-    """Return how a turn that did not simply complete ended: a label and a detail."""
-    reason = loose.mapping(event.data.get("reason"))
-    kind = loose.string(reason.get("kind")) or "completed"
-    if kind == "completed":
-        return None
-    label = eventtypes.TURN_ENDS.get(kind, f"Ended: {markup.clip(kind, ABOUT_CHARS)}")
-    by = loose.string(loose.at(reason, "reason.kind"))
-    if kind == "aborted" and by:
-        label = f"Stopped by the {markup.clip(by, ABOUT_CHARS)}"
-    facts = [_brief(loose.at(reason, "error.message")), _brief(loose.at(reason, "error.code"))]
-    return label, " · ".join(filter(None, facts))
-
-
-def _call_id(event: EventView) -> str | None:
-    if event.type == "tool/call":
-        return loose.string(event.data.get("callId"))
-    message = loose.mapping(event.data.get("message"))
-    return loose.string(message.get("toolCallId")) or loose.string(loose.at(message, "source.callId"))
-
-
-def _like(event: EventView, data: dict[str, Any]) -> EventView:
-    """Return a call that was never recorded, at the place of the answer that asked for it."""
-    return EventView(
-        ordinal=event.ordinal,
-        seq=event.seq,
-        type="tool/call",
-        time=None,
-        turn=event.turn,
-        surface=event.surface,
-        inherited=event.inherited,
-        synthetic=event.synthetic,
-        replaced_by=None,
-        partner=None,
-        data=data,
-    )
-
-
-def _streamed(stream: object) -> tuple[str, Mapping[str, Any]]:
-    """Return the text that a failed attempt had streamed, and its failure."""
-    pieces: list[str] = []
-    failure: Mapping[str, Any] = {}
-    for item in map(loose.mapping, loose.items(stream)):
-        if item.get("type") == "text-chunks":
-            pieces += [piece for piece in loose.items(item.get("texts")) if isinstance(piece, str)]
-        failure = loose.mapping(loose.at(item, "chunk.reason.failure")) or failure
-    return "".join(pieces), failure
-
-
-def _usage(value: object) -> str | None:
-    usage = loose.mapping(value)
-    into, out = loose.integer(usage.get("inputTokens")), loose.integer(usage.get("outputTokens"))
-    if into is None or out is None:
-        return None
-    return f"{wording.compact(into)} in, {wording.compact(out)} out"
-
-
-def _brief(value: object) -> str | None:
-    text = loose.string(value)
-    return markup.clip(text, LABEL_CHARS) if text else None
-
-
-def _fields(event: EventView, shown: eventtypes.Shown) -> str:
-    values = [loose.at(event.data, path) for path in shown.fields]
-    said = [loose.said(value)[:LABEL_CHARS] for value in values if value is not None and value != ""]
-    return markup.clip(" · ".join(" ".join(text.split()) for text in said), LABEL_CHARS)

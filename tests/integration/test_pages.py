@@ -43,6 +43,13 @@ class Rich:
             giant.turn("<b>" * 2000, "广告 `x` " * 2000, [("bash", '{"command":"x"}', "\x1b[31mred\n" * 3000)])
             giant.title(f"giant {number} " + "长" * 500)
         self.world.write("giant", giant)
+        hostile = Log(HOME)
+        for number in range(40):
+            hostile.todo(*[("<" * 500, "pending")] * 200)
+            hostile.call(f"c{number}", "<" * 500, json.dumps({"command": "<" * 5000}))
+            hostile.result(f"c{number}", "<" * 9000, error="<" * 500)
+            hostile.event("unknown/" + "<" * 500, {"x": ["<" * 100] * 500})
+        self.world.write("hostile", hostile)
         self.world.build()
         self.owner: Pairs = [("authorization", f"Bearer {self.world.token(access.OWNER)}")]
         self.scoped: Pairs = self.bearer(access.workspaces(HOME))
@@ -54,7 +61,7 @@ class Rich:
         """Return an address of every page."""
         found = ["/", f"/search?q={HOME_WORD}", f"/search?q={HOME_WORD}&group=none", "/timeline", "/workspaces"]
         found += ["/status", "/status?ledger=1"]
-        for role in ("home", "fork", "odd", "giant"):
+        for role in ("home", "fork", "odd", "giant", "hostile"):
             spelled = canonical(self.world.ids[role])
             found += [f"/sessions/{spelled}", f"/sessions/{spelled}/events", f"/sessions/{spelled}/events/3"]
             found += [f"/sessions/{spelled}?view=focus", f"/sessions/{spelled}?last=1", f"/trace/{spelled}"]

@@ -357,6 +357,16 @@ def test_damage_is_shown_where_it_happened() -> None:
     ]
 
 
+def test_much_damage_in_one_place_is_counted() -> None:
+    """A page is not drowned by a log that is broken in a thousand lines."""
+    notes = [DamageNote(code="bad_line", message="x", offset=n, line=n, ordinal=0) for n in range(1000)]
+    assert [brief(card)[2] for card in told(user("a", 0), damage=notes)[:-1]] == [
+        "x (byte 0, line 0)",
+        "x (byte 1, line 1)",
+        "998 more damaged parts; Status lists them",
+    ]
+
+
 def test_damage_without_events_is_shown_too() -> None:
     """A log of which nothing could be read says what happened to it."""
     note = DamageNote(code="damaged_frame", message="bad block", offset=5, line=None, ordinal=0)

@@ -1,0 +1,107 @@
+"""Reads facts out of single events: what transcripts say of them, whatever their data hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sessiongraph_web import eventtypes, loose, markup, wording
+from sessiongraph_web.answers import EventView
+
+LABEL_CHARS: Final = 300
+ABOUT_CHARS: Final = 140
+TASK_CHARS: Final = 400
+
+
+def says_something(event: EventView) -> bool:
+    """Say whether an answer holds words."""
+    return bool(loose.texts(loose.at(event.data, "message.content")).strip())
+
+
+def is_prompt(event: EventView) -> bool:
+    """Say whether a person said this."""
+    return event.type == "user/message" and (loose.at(event.data, "source.kind") or "user") == "user"
+
+
+def prompt_line(event: EventView | None) -> str:
+    """Return the beginning of a prompt on one line."""
+    text = loose.texts(event.data.get("content")) if event else ""
+    return markup.clip(" ".join(text[: ABOUT_CHARS * 2].split()), ABOUT_CHARS // 2)
+
+
+def ending(event: EventView) -> tuple[str, str] | None:
+    """Return how a turn that did not simply complete ended: a label and a detail."""
+    reason = loose.mapping(event.data.get("reason"))
+    kind = loose.string(reason.get("kind")) or "completed"
+    if kind == "completed":
+        return None
+    label = eventtypes.TURN_ENDS.get(kind, f"Ended: {markup.clip(kind, ABOUT_CHARS)}")
+    by = loose.string(loose.at(reason, "reason.kind"))
+    if kind == "aborted" and by:
+        label = f"Stopped by the {markup.clip(by, ABOUT_CHARS)}"
+    why = [brief(loose.at(reason, "error.message")), brief(loose.at(reason, "error.code"))]
+    return label, " · ".join(filter(None, why))
+
+
+def task(todo: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the text and the status of an item of a to-do list."""
+    text = markup.clip(loose.said(todo.get("content") or ""), TASK_CHARS)
+    return text, loose.string(todo.get("status")) or "pending"
+
+
+def call_id(event: EventView) -> str | None:
+    """Return the id that ties a call and its result together."""
+    if event.type == "tool/call":
+        return loose.string(event.data.get("callId"))
+    message = loose.mapping(event.data.get("message"))
+    return loose.string(message.get("toolCallId")) or loose.string(loose.at(message, "source.callId"))
+
+
+def unrecorded_call(event: EventView, data: dict[str, Any]) -> EventView:
+    """Return a call that was never recorded, at the place of the answer that asked for it."""
+    return EventView(
+        ordinal=event.ordinal,
+        seq=event.seq,
+        type="tool/call",
+        time=None,
+        turn=event.turn,
+        surface=event.surface,
+        inherited=event.inherited,
+        synthetic=event.synthetic,
+        replaced_by=None,
+        partner=None,
+        data=data,
+    )
+
+
+def streamed(stream: object) -> tuple[str, Mapping[str, Any]]:
+    """Return the text that a failed attempt had streamed, and its failure."""
+    pieces: list[str] = []
+    failure: Mapping[str, Any] = {}
+    for item in map(loose.mapping, loose.items(stream)):
+        if item.get("type") == "text-chunks":
+            pieces += [piece for piece in loose.items(item.get("texts")) if isinstance(piece, str)]
+        failure = loose.mapping(loose.at(item, "chunk.reason.failure")) or failure
+    return "".join(pieces), failure
+
+
+def usage(value: object) -> str | None:
+    """Return what an answer cost in tokens."""
+    used = loose.mapping(value)
+    into, out = loose.integer(used.get("inputTokens")), loose.integer(used.get("outputTokens"))
+    if into is None or out is None:
+        return None
+    return f"{wording.compact(into)} in, {wording.compact(out)} out"
+
+
+def brief(value: object) -> str | None:
+    """Return a string of a bearable length."""
+    text = loose.string(value)
+    return markup.clip(text, LABEL_CHARS) if text else None
+
+
+def note(event: EventView, shown: eventtypes.Shown) -> str:
+    """Return the fields of an event that its type's note says, on one line."""
+    values = [loose.at(event.data, path) for path in shown.fields]
+    said = [loose.said(value)[:LABEL_CHARS] for value in values if value is not None and value != ""]
+    return markup.clip(" · ".join(" ".join(text.split()) for text in said), LABEL_CHARS)
