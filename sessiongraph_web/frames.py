@@ -182,6 +182,18 @@ def stretches(file: File, offset: int, *, length: int) -> Iterator[Chunk | Damag
             offset += cut
 
 
+def last_newline(file: File) -> int:
+    """Return where the last whole line of a plain log ends."""
+    end = file.size
+    while end > 0:
+        begin = max(0, end - _READ_BYTES)
+        found = file.at(begin, end - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
 def first_end(file: File) -> int:
     """Return where the first frame ends, or the size of a file that does not begin with a whole frame."""
     try:

@@ -97,7 +97,7 @@ def discover(store: Path) -> Discovery:
     except OSError as error:
         return Discovery(problem=error.strerror or "it cannot be listed")
     for project in projects:
-        if project.name.startswith(".") or not project.is_dir(follow_symlinks=True):
+        if project.name.startswith(".") or not _is_folder(project):
             _skip_stray(found, store, project)
             continue
         try:
@@ -111,7 +111,7 @@ def discover(store: Path) -> Discovery:
 
 
 def _visit(found: Discovery, store: Path, project: str, folder: os.DirEntry[str]) -> None:
-    if not folder.is_dir(follow_symlinks=True):
+    if not _is_folder(folder):
         _skip_stray(found, store, folder)
         return
     try:
@@ -208,6 +208,13 @@ def _skipped(
     )
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
 def _listed(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
@@ -248,7 +255,7 @@ def read(
         assembler = Assembler(
             path,
             resume,
-            named_version=version,
+            named_version=_named_version(path) if version is None else version,
             narrow=detail == "index",
             max_line_bytes=limits.max_line_bytes,
             compressed=compressed,
@@ -271,6 +278,11 @@ def read(
             if meter is not None:
                 meter.bytes_read += file.bytes_read
                 meter.text_bytes += assembler.text_bytes
+
+
+def _named_version(path: Path) -> int | None:
+    name = _NAME.fullmatch(path.name)
+    return int(name[1] or 0) if name else None
 
 
 def _chunks(
@@ -304,8 +316,13 @@ def fingerprint(path: Path, offset: int) -> str:
 
 
 def plain_text(path: Path, *, limits: Limits = Limits()) -> Iterator[bytes]:
-    """Yield the decompressed text as stored, in pieces of at most 1 MiB: whole frames only, damage left out."""
+    """Yield the decompressed text as stored, in pieces of at most 1 MiB: whole frames only, damage left out.
+
+    A plain log is given up to its last newline.
+    """
     with _opened(path) as file:
+        if path.suffix != ".zstd":
+            file.size = frames.last_newline(file)
         for chunk in _chunks(file, 0, limits, compressed=path.suffix == ".zstd", batched=False):
             if isinstance(chunk, frames.Chunk):
                 for at in range(0, len(chunk.text), _PIECE_BYTES):

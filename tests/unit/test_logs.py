@@ -150,6 +150,27 @@ def test_a_folder_that_cannot_be_listed(store: Path, monkeypatch: pytest.MonkeyP
     assert logs.discover(store) == logs.Discovery(unreachable=["--w-a--", "--w-b--/two"])
 
 
+def test_links_are_followed_but_never_round(store: Path, tmp_path: Path) -> None:
+    """A linked folder is a folder; one that leads to itself, or nowhere, is none."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    Log("/w/a", id="one").write(elsewhere)
+    (store / "--w-a--").symlink_to(elsewhere / "--w-a--")
+    (store / "--loop--").symlink_to(store / "--loop--")
+    (store / "--gone--").symlink_to(tmp_path / "gone")
+    found = logs.discover(store)
+    assert ([log.relative for log in found.logs], found.skipped) == (["--w-a--/one/session.v4.jsonl.zstd"], [])
+
+
+def test_the_name_gives_a_version_that_the_header_lacks(store: Path) -> None:
+    """A version that is no number is replaced by that of the name, and reported as unknown."""
+    log = Log(id="one")
+    log.frames[0] = log.frames[0].replace(b'"version":4', b'"version":"4"')
+    units = list(logs.read(log.write(store)))
+    assert [unit.version for unit in units if isinstance(unit, Header)] == [4]
+    assert _codes(units) == ["newer_version"]
+
+
 def test_a_store_that_is_missing(tmp_path: Path) -> None:
     """A store that is not there is a problem of the store, not an empty one."""
     found = logs.discover(tmp_path / "nowhere")
@@ -384,11 +405,15 @@ def test_plain_text_is_the_text_as_stored(store: Path, compressed: bool) -> None
 
 
 def test_plain_text_leaves_damage_out(store: Path) -> None:
-    """A torn tail gives no text."""
-    log = Log().turn("x", "y")
-    whole = log.to_bytes()
-    path = log.store(store, whole[:-3])
+    """A torn tail gives no text, nor does a last line without its newline."""
+    log = Log().turn("x", "y" * 3_000_000)
+    path = log.store(store, log.to_bytes()[:-3])
     assert b"".join(logs.plain_text(path)) == b"".join(log.frames[:-1])
+    text = log.to_bytes(compressed=False)
+    for tail in (b"", b"{", b"{" * 3_000_000, bytes(99)):
+        path = log.store(store, text + tail, "session.v4.jsonl")
+        assert b"".join(logs.plain_text(path)) == text
+    assert list(logs.plain_text(log.store(store, b"no line", "session.v4.jsonl"))) == []
 
 
 def test_the_meter_counts_once(store: Path) -> None:
