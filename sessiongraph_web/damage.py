@@ -10,11 +10,11 @@ from typing import Final
 
 from sessiongraph_web.errors import SessionGraphError
 
-_DISK_FULL: Final = "The disk that holds the index is full; make room and run `sessiongraph-web index`."
+_ROOM: Final = "; make room and run `sessiongraph-web index`."
 _NO_ACCESS: Final = "The index directory cannot be written; choose another with --index."
 _TROUBLE: Final = {
-    sqlite3.SQLITE_FULL: ("SESSION_QUERY_INDEX_FAILED", _DISK_FULL),
-    sqlite3.SQLITE_IOERR: ("SESSION_QUERY_INDEX_FAILED", "The disk that holds the index reports an error."),
+    sqlite3.SQLITE_FULL: ("SESSION_QUERY_INDEX_FAILED", f"The disk that holds the index is full{_ROOM}"),
+    sqlite3.SQLITE_IOERR: ("SESSION_QUERY_INDEX_FAILED", f"The disk that holds the index is full or fails{_ROOM}"),
     sqlite3.SQLITE_READONLY: ("SESSION_QUERY_INDEX_FAILED", _NO_ACCESS),
     sqlite3.SQLITE_PERM: ("SESSION_QUERY_INDEX_FAILED", _NO_ACCESS),
     sqlite3.SQLITE_CANTOPEN: ("SESSION_QUERY_INDEX_FAILED", "The index cannot be opened."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from sessiongraph_web.documents import turn_of
 from sessiongraph_web.models import Event, FrameEnd
 
 STRETCH_BYTES: Final = 32 * 1024  # stored bytes after which a stretch ends at the next frame border
@@ -20,7 +21,7 @@ class Stretch(NamedTuple):
     last_ordinal: int
     first_seq: int | None
     last_seq: int | None
-    first_turn: int | None
+    first_turn: int | None  # the one that was open before the first event
     last_turn: int | None
     line: int
 
@@ -35,14 +36,21 @@ class FrameMap:
         self._first: FrameEnd | None = None
         self._last: FrameEnd | None = None
         self._seqs: list[int] = []
-        self._turns: list[int] = []
+        self._begun = line == 0
+        self._turn: int | None = None  # open before the first event of the stretch
+        self._open_turn: int | None = None
+        self._last_turn: int | None = None
 
     def see(self, event: Event, turn: int | None) -> None:
-        """Note an event of the frame that is being read."""
+        """Note an event of the frame that is being read, with the turn that it belongs to."""
+        if not self._begun and event.type != "turn/start":
+            self._turn = self._open_turn = turn  # what an earlier run left open
+        self._begun = True
         if event.seq is not None:
             self._seqs += (event.seq, event.seq + event.count - 1)
         if turn is not None:
-            self._turns.append(turn)
+            self._last_turn = turn
+        _, self._open_turn = turn_of(event, self._open_turn)
 
     def end(self, frame: FrameEnd) -> None:
         """Note the end of a frame; only at a clean one may a stretch end."""
@@ -65,8 +73,8 @@ class FrameMap:
                     last.ordinal - 1,
                     min(self._seqs, default=None),
                     max(self._seqs, default=None),
-                    self._turns[0] if self._turns else None,
-                    self._turns[-1] if self._turns else None,
+                    self._turn,
+                    self._last_turn,
                     self._line,
                 )
             )
@@ -74,4 +82,4 @@ class FrameMap:
             self._line = last.line
         self._first = self._last = None
         self._seqs.clear()
-        self._turns.clear()
+        self._turn, self._last_turn = self._open_turn, None

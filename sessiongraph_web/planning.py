@@ -14,6 +14,7 @@ from sessiongraph_web.ledger import FileFacts, LedgerRow
 from sessiongraph_web.logs import Discovery, LogFile, SkippedFile
 from sessiongraph_web.models import Header
 
+UNREAD: Final = frozenset({"pending", "superseded", "ignored"})  # a log in this state was not read as one
 NOT_UTF8: Final = "its path is not UTF-8, so nothing could lead back to it"
 
 
@@ -83,7 +84,7 @@ def plan(
         place(made, log, known.get(log.log_id), header)
     for file in (*discovery.skipped, *discovery.ignored):
         row = known.get(file.log_id)
-        if has_changed(file, row):
+        if row is None or row.state != file.state or has_changed(file, row):
             made.noted.append(file)
         if row and row.has_session:
             made.removed[row.cwd].add(file.log_id)
@@ -94,10 +95,8 @@ def plan(
     return made
 
 
-def has_changed(file: LogFile | SkippedFile, known: LedgerRow | None) -> bool:
+def has_changed(file: LogFile | SkippedFile, known: LedgerRow) -> bool:
     """Say whether a file is not what the ledger knows."""
-    if known is None or known.state == "pending":
-        return True
     return (file.size, file.mtime_ns, file.inode) != (known.size, known.mtime_ns, known.inode)
 
 
@@ -106,9 +105,9 @@ def facts(file: LogFile | SkippedFile) -> FileFacts:
 
 
 def _is_due(log: LogFile, known: LedgerRow | None, findings: Findings) -> bool:
-    if has_changed(log, known) or log.log_id in findings.missing:
+    if known is None or known.state in UNREAD or has_changed(log, known) or log.log_id in findings.missing:
         return True
-    return known is not None and known.has_session and schema.database_name(known.cwd) in findings.rebuild
+    return known.has_session and schema.database_name(known.cwd) in findings.rebuild
 
 
 def place(made: Plan, log: LogFile, known: LedgerRow | None, header: Callable[[LogFile], Header]) -> None:
