@@ -26,7 +26,7 @@ def register_routes() -> list[tuple[str, Callable[..., Any]]]:
 
 @hookimpl
 def startup(datasette: Datasette) -> None:
-    signin.greet(datasette, sys.argv)
+    security.start(datasette, sys.argv)
 
 
 @hookimpl

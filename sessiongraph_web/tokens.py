@@ -78,19 +78,24 @@ class SignIn:
 
 
 class Tokens:
-    """The private database. Every method may be called from any thread, and sees what other processes changed."""
+    """The private database. Every method may be called from any thread, and sees what other processes changed.
+
+    Reading has a connection of its own: `redeem` never waits for a writer, here or in another process.
+    """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
-        self._connection = _open(path)
-        self.signing_key: bytes = self._connection.execute(
+        self._writing, self._reading = threading.Lock(), threading.Lock()
+        self._writer = _open(path)
+        self._reader = _connect(path)
+        self.signing_key: bytes = self._reader.execute(
             "SELECT value FROM secret WHERE name = 'signing_key'"
         ).fetchone()[0]
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
 
     def create(self, caller: Caller, label: str, expires_at: int, kind: Kind = "token") -> str:
         """Give access until `expires_at` (Unix ms) and return the secret, which can never be read again."""
@@ -107,22 +112,20 @@ class Tokens:
 
     def redeem(self, secret: str, kind: Kind = "token") -> Caller | None:
         """Return whom a secret of this kind acts for now, or None."""
-        with self._lock, _translated():
-            row = self._valid(secret, kind)
+        with self._reading, _translated():
+            row = self._valid(self._reader, secret, kind)
         return _caller(row) if row else None
 
     def sign_in(self, secret: str) -> SignIn | None:
         """Turn a link (which is spent by it) or a token (which is not) into a browser's sign-in."""
         with self._transaction():
-            row = self._valid(secret, "link") or self._valid(secret, "token")
+            row = self._valid(self._writer, secret, "link") or self._valid(self._writer, secret, "token")
             caller = _caller(row) if row else access.NOBODY
             if row is None or not caller.is_known:
                 return None
             expires_at = self._now() + BROWSER_SECONDS * 1000
             if row["kind"] == "link":
-                self._connection.execute(
-                    "UPDATE token SET revoked_at = ? WHERE hash = ?", (self._now(), row["hash"])
-                )
+                self._writer.execute("UPDATE token SET revoked_at = ? WHERE hash = ?", (self._now(), row["hash"]))
             else:
                 expires_at = min(expires_at, row["expires_at"])
             grant = access.to_grant(caller)
@@ -132,7 +135,7 @@ class Tokens:
     def sign_out(self, secret: str) -> None:
         """End the browser sign-in that has this secret."""
         with self._transaction():
-            self._connection.execute(
+            self._writer.execute(
                 "UPDATE token SET revoked_at = ? WHERE hash = ? AND kind = 'browser' AND revoked_at IS NULL",
                 (self._now(), _hash(secret)),
             )
@@ -140,7 +143,7 @@ class Tokens:
     def revoke(self, token_id: str) -> bool:
         """End a grant and every sign-in made with it; say whether there was anything to end."""
         with self._transaction():
-            ended = self._connection.execute(
+            ended = self._writer.execute(
                 "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND (id = ?2 OR origin = ?2)",
                 (self._now(), token_id),
             )
@@ -148,14 +151,14 @@ class Tokens:
 
     def list(self) -> list[Token]:
         """Return every grant, newest first."""
-        with self._lock, _translated():
-            rows = self._connection.execute("SELECT * FROM token ORDER BY created_at DESC, id").fetchall()
+        with self._reading, _translated():
+            rows = self._reader.execute("SELECT * FROM token ORDER BY created_at DESC, id").fetchall()
         return [_token(row) for row in rows]
 
-    def _valid(self, secret: str, kind: Kind) -> sqlite3.Row | None:
+    def _valid(self, connection: sqlite3.Connection, secret: str, kind: Kind) -> sqlite3.Row | None:
         if len(secret) > SECRET_LENGTH_MAX:
             return None
-        row: sqlite3.Row | None = self._connection.execute(
+        row: sqlite3.Row | None = connection.execute(
             "SELECT * FROM token WHERE hash = ? AND kind = ? AND revoked_at IS NULL AND expires_at > ?",
             (_hash(secret), kind, self._now()),
         ).fetchone()
@@ -166,7 +169,7 @@ class Tokens:
     ) -> str:
         secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
         values = (_hash(secret), secrets.token_hex(6), kind, label, msgspec.json.encode(grant).decode(), origin)
-        self._connection.execute(
+        self._writer.execute(
             """
             INSERT INTO token (hash, id, kind, label, grant_json, origin, created_at, expires_at)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -176,7 +179,7 @@ class Tokens:
         return secret
 
     def _forget(self) -> None:
-        self._connection.execute(
+        self._writer.execute(
             "DELETE FROM token WHERE kind IN ('link', 'browser') AND expires_at < ?",
             (self._now() - FORGET_SECONDS * 1000,),
         )
@@ -186,30 +189,36 @@ class Tokens:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, _translated():
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._writing, _translated():
+            self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                self._writer.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
+            self._writer.execute("COMMIT")
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    """Open the database for writing, made if there is none, and readable for its owner alone."""
     with _translated():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)
-        connection = sqlite3.connect(
-            path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        connection.row_factory = sqlite3.Row
+        connection = _connect(path)
         try:
             _prepare(connection)
         except BaseException:
             connection.close()
             raise
+    return connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.row_factory = sqlite3.Row
     return connection
 
 

@@ -6,14 +6,14 @@ import asyncio
 import ipaddress
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http.cookies import CookieError
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from datasette import Request, Response
-from datasette.utils import error_body, tilde_decode
+from datasette.utils import StartupError, error_body, tilde_decode
 
 from sessiongraph_web import access
 from sessiongraph_web.access import Caller
@@ -109,7 +109,7 @@ class FrontDoor:
             request.scope[signin.SCOPE_KEY] = access.NOBODY
             return None
         try:
-            caller = await asyncio.to_thread(signin.caller, self._datasette, request)
+            caller = signin.caller(self._datasette, request)
             request.scope[signin.SCOPE_KEY] = caller
             if where.kind in ("sign-in", "public"):
                 return None
@@ -154,6 +154,17 @@ class FrontDoor:
 def wrapper(datasette: Datasette) -> Callable[[Application], FrontDoor]:
     """Return what the `asgi_wrapper` hook answers."""
     return lambda inner: FrontDoor(inner, datasette)
+
+
+def start(datasette: Datasette, argv: Sequence[str]) -> None:
+    """Say how to sign in; a bare `datasette` is held to what `serve` is held to, and ends with the reason."""
+    try:
+        served = signin.served_at(argv)
+        if served:
+            check_bind(served[0], allowed_hosts(datasette))
+        signin.greet(datasette, argv)
+    except SessionGraphError as error:
+        raise StartupError(error.detail) from error
 
 
 def close(datasette: Datasette) -> None:

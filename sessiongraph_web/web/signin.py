@@ -157,21 +157,27 @@ def local_path(text: str) -> str:
 def greet(datasette: Datasette, argv: Sequence[str]) -> None:
     """Print the sign-in link if this is a bare `datasette serve`; our own `serve` announces itself."""
     logging.getLogger("uvicorn.access").addFilter(hide_tokens)
-    base_url = served_at(argv)
-    if base_url and (datasette.plugin_config(PLUGIN_NAME) or {}).get("announce", True):
+    served = served_at(argv)
+    if served and (datasette.plugin_config(PLUGIN_NAME) or {}).get("announce", True):
+        base_url = address(*served) + datasette.setting("base_url")
         print(f"Sign in: {link(app.product(datasette), base_url)}", file=sys.stderr, flush=True)
 
 
-def served_at(argv: Sequence[str]) -> str | None:
-    """Return the address that a `datasette` command line serves, None if it serves none."""
+def served_at(argv: Sequence[str]) -> tuple[str, str] | None:
+    """Return the host and port that a `datasette` command line listens on, None if it serves nothing."""
     program = Path(argv[0]).name if argv else ""
     is_module = program == "__main__.py" and Path(argv[0]).parent.name == "datasette"
     if not is_module and program not in ("datasette", "datasette.exe"):
         return None
     if any(argument.partition("=")[0] == "--get" for argument in argv):
         return None
-    host = _option(argv, "-h", "--host") or "127.0.0.1"
-    port = _option(argv, "-p", "--port") or "8001"
+    return _option(argv, "-h", "--host") or "127.0.0.1", _option(argv, "-p", "--port") or "8001"
+
+
+def address(host: str, port: str) -> str:
+    """Return where a browser on this machine finds a server that listens there."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        host = "127.0.0.1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 

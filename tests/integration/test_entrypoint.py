@@ -167,3 +167,18 @@ def test_a_bare_datasette_prints_a_link_that_its_log_does_not_repeat(tmp_path: P
     assert f'value="{token}"' in body
     assert "GET /-/login?token=" in printed.read_text()
     assert printed.read_text().count(token) == 1
+
+
+def test_a_bare_datasette_does_not_listen_beyond_this_machine_unasked(tmp_path: Path) -> None:
+    """It ends with the sentence that says what it would have exposed, and no traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "datasette", *BARE, "-h", "0.0.0.0", "-p", "0"],  # noqa: S104 - refused
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: Listening on 0.0.0.0 would offer every session")

@@ -573,3 +573,27 @@ async def test_a_token_that_expired_is_over(served: Datasette, world: World) -> 
     """Its time decides at every request."""
     assert (await ask(served, "/", headers=bearer(world.token(access.OWNER, seconds=60)))).status == 200
     assert (await ask(served, "/", headers=bearer(world.token(access.OWNER, seconds=-1)))).status == 401
+
+
+async def test_everything_holds_below_a_base_url(world: World) -> None:
+    """Behind a proxy that serves it under a path, places, redirects and forms are the same below that path."""
+    datasette = Datasette(
+        config={"plugins": {"sessiongraph-web": world.options}}, settings={"base_url": "/history/"}
+    )
+    await datasette.invoke_startup()
+    link = signin.link(app.product(datasette), "http://localhost/history/")
+    assert link.startswith("http://localhost/history/-/login?token=")
+
+    needed = await ask(datasette, "/history/timeline")
+    pressed = await ask(datasette, "/history/-/login", **form(token=token_of(link)))
+    headers = bearer(world.token(access.workspaces(HOME)))
+    nowhere = await ask(datasette, "/history/nothing", headers=headers)
+
+    assert needed.status == 401
+    assert 'action="/history/-/login"' in needed.text
+    assert 'name="next" value="/history/timeline"' in needed.text
+    assert (pressed.status, pressed.header("location")) == (303, "/history/")
+    assert (await ask(datasette, "/history/", headers=cookie(pressed))).status == 200
+    assert (await ask(datasette, f"/history/{HOME_DATABASE}/entry", headers=headers)).status == 200
+    for path in (f"/history/{FOREIGN_DATABASE}", "/history/-/plugins", "/history/_internal", "/-/plugins"):
+        assert await ask(datasette, path, headers=headers) == nowhere, path

@@ -211,11 +211,11 @@ def test_sign_in_leads_nowhere_else(path: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        (["/x/bin/datasette"], "http://127.0.0.1:8001"),
-        (["/x/bin/datasette", "serve", "-p", "9000"], "http://127.0.0.1:9000"),
-        (["datasette", "-m", "metadata.yml", "--port=9000", "-h", "::1"], "http://[::1]:9000"),
-        (["datasette", "-p9000", "--host", "box.lan"], "http://box.lan:9000"),
-        (["/x/datasette/__main__.py", "serve"], "http://127.0.0.1:8001"),
+        (["/x/bin/datasette"], ("127.0.0.1", "8001")),
+        (["/x/bin/datasette", "serve", "-p", "9000"], ("127.0.0.1", "9000")),
+        (["datasette", "-m", "metadata.yml", "--port=9000", "-h", "::1"], ("::1", "9000")),
+        (["datasette", "-p9000", "--host", "box.lan"], ("box.lan", "9000")),
+        (["/x/datasette/__main__.py", "serve"], ("127.0.0.1", "8001")),
         (["datasette", "--get", "/"], None),
         (["datasette", "--get=/"], None),
         (["/x/bin/sessiongraph-web", "serve"], None),
@@ -224,6 +224,21 @@ def test_sign_in_leads_nowhere_else(path: str) -> None:
         ([], None),
     ],
 )
-def test_a_bare_server_is_known_by_its_command_line(argv: list[str], expected: str | None) -> None:
+def test_a_bare_server_is_known_by_its_command_line(argv: list[str], expected: tuple[str, str] | None) -> None:
     """Datasette tells nobody where it listens; what was typed says it."""
     assert signin.served_at(argv) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("::1", "http://[::1]:80"),
+        ("0.0.0.0", "http://127.0.0.1:80"),  # noqa: S104 - compared, not bound
+        ("::", "http://127.0.0.1:80"),
+        ("box.lan", "http://box.lan:80"),
+    ],
+)
+def test_a_link_names_an_address_that_can_be_opened(host: str, expected: str) -> None:
+    """Listening everywhere is no address; this machine is."""
+    assert signin.address(host, "80") == expected

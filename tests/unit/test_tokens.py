@@ -156,6 +156,19 @@ def test_revoking_a_token_ends_its_sign_ins_at_once(private: Tokens, path: Path,
     assert elsewhere.revoke("never-was") is False
 
 
+def test_a_reader_never_waits_for_a_writer(private: Tokens, path: Path, clock: Clock) -> None:
+    """While another process writes, secrets are redeemed from what was committed last."""
+    secret = private.create(access.OWNER, "", clock.in_an_hour)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("UPDATE token SET revoked_at = 1")
+
+    assert private.redeem(secret) == access.OWNER
+
+    writer.execute("COMMIT")
+    assert private.redeem(secret) is None
+
+
 def test_signing_out_ends_that_browser_alone(private: Tokens, clock: Clock) -> None:
     """The token and the other browsers that used it stay signed in."""
     token = private.create(access.OWNER, "", clock.in_an_hour)
