@@ -1,4 +1,4 @@
-"""What a log holds, read once, in order, in bounded memory; with what `discovery` finds, the one door to the store."""
+"""What a log holds, read once, in order, in bounded memory; with `discovery`, the one door to the store."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -439,6 +440,31 @@ def test_reading_changes_nothing(store: Path) -> None:
     before = (path.stat().st_mtime_ns, path.read_bytes(), sorted(path.parent.iterdir()))
     list(logs.read(path))
     assert (path.stat().st_mtime_ns, path.read_bytes(), sorted(path.parent.iterdir())) == before
+
+
+@BOTH
+@STORED
+def test_a_log_that_shrinks_or_grows_while_it_is_read(store: Path, detail: logs.Detail, compressed: bool) -> None:
+    """A writer that takes back a failed append ends the reading early; a later append is not waited for."""
+    log = Log()
+    for number in range(600):
+        log.user(random.Random(number).randbytes(4000).hex())
+        log.frame()
+    path = log.write(store, compressed)
+    stored = path.read_bytes()
+    for change in (stored[: len(stored) // 2], stored + stored[:5000]):
+        path.write_bytes(stored)
+        reading = logs.read(path, detail=detail)
+        units = [next(reading)]
+        with path.open("r+b") as file:
+            file.truncate(min(len(change), len(stored)))
+            file.seek(0)
+            file.write(change)
+        units += reading
+        seqs = _seqs(units)
+        assert seqs == list(range(len(seqs)))
+        assert len(seqs) <= 600
+        assert set(_codes(units)) <= {"torn_tail"}
 
 
 def test_a_held_lock_means_live(store: Path) -> None:
