@@ -14,7 +14,10 @@ _ROOM: Final = "; make room and run `sessiongraph-web index`."
 _NO_ACCESS: Final = "The index directory cannot be written; choose another with --index."
 _TROUBLE: Final = {
     sqlite3.SQLITE_FULL: ("SESSION_QUERY_INDEX_FAILED", f"The disk that holds the index is full{_ROOM}"),
-    sqlite3.SQLITE_IOERR: ("SESSION_QUERY_INDEX_FAILED", f"The disk that holds the index is full or fails{_ROOM}"),
+    sqlite3.SQLITE_IOERR: (
+        "SESSION_QUERY_INDEX_FAILED",
+        f"The disk that holds the index is full or fails{_ROOM}",
+    ),
     sqlite3.SQLITE_READONLY: ("SESSION_QUERY_INDEX_FAILED", _NO_ACCESS),
     sqlite3.SQLITE_PERM: ("SESSION_QUERY_INDEX_FAILED", _NO_ACCESS),
     sqlite3.SQLITE_CANTOPEN: ("SESSION_QUERY_INDEX_FAILED", "The index cannot be opened."),

@@ -98,9 +98,10 @@ def publish(index: Path, generation: Generation) -> None:
     temporary.replace(index / _CURRENT)
 
 
-def next_file(generation: Generation, database: str) -> str:
-    """Return an unused file name for a workspace's database: the old one may still be open somewhere."""
-    taken = [_WORKSPACE_FILE.fullmatch(path.name) for path in generation.directory.iterdir()]
+def next_file(generation: Generation, database: str, *, before: str | None = None) -> str:
+    """Return an unused file name for a workspace's database: `before` may still be open somewhere."""
+    names = [path.name for path in generation.directory.iterdir()]
+    taken = [_WORKSPACE_FILE.fullmatch(name) for name in [*names, before or ""]]
     numbers = [int(match[2] or 1) for match in taken if match and match[1] == database]
     return f"{database}.{max(numbers) + 1}.db" if numbers else f"{database}.db"
 

@@ -233,7 +233,9 @@ class Ledger:
                 return
         for table in ("activity", "session"):
             self.connection.execute(f"DELETE FROM {table} WHERE log_id = ?", (log_id,))  # noqa: S608
-        self.connection.execute("UPDATE log SET session_id = NULL, cwd = NULL, version = NULL WHERE log_id = ?", (log_id,))
+        self.connection.execute(
+            "UPDATE log SET session_id = NULL, cwd = NULL, version = NULL WHERE log_id = ?", (log_id,)
+        )
 
     def _mark_duplicates(self) -> None:
         """An id that occurs twice is a duplicate in both places; one that no longer does is what it was."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sessiongraph_web import schema
+from sessiongraph_web.discovery import Discovery, LogFile, SkippedFile
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.ledger import FileFacts, LedgerRow
-from sessiongraph_web.logs import Discovery, LogFile, SkippedFile
 from sessiongraph_web.models import Header
 
 UNREAD: Final = frozenset({"pending", "superseded", "ignored"})  # a log in this state was not read as one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 from sessiongraph_web import schema
@@ -28,6 +29,7 @@ def logs_of(path: Path, cwd: str | None) -> frozenset[int]:
     Damage of any kind is SESSIONGRAPH_CORRUPT with what was found as its detail.
     """
     with translated(), closing(schema.open_writer(path)) as connection:
+        check_tables(connection, schema.WORKSPACE_DDL)
         schema.check_seal(connection, cwd)
         check_pages(connection)
         check_terms(connection)
@@ -37,9 +39,17 @@ def logs_of(path: Path, cwd: str | None) -> frozenset[int]:
 
 
 def check_catalog(path: Path) -> None:
-    """Raise SESSIONGRAPH_CORRUPT if the catalog's pages are not in order."""
+    """Raise SESSIONGRAPH_CORRUPT if the catalog is not in order."""
     with translated(), closing(schema.open_writer(path)) as connection:
+        check_tables(connection, schema.CATALOG_DDL)
         check_pages(connection)
+
+
+def check_tables(connection: sqlite3.Connection, ddl: str) -> None:
+    """Raise SESSIONGRAPH_CORRUPT unless every table and index is there, made as it is made today."""
+    missing = _described(ddl) - _description(connection)
+    if missing:
+        raise SessionGraphError("SESSIONGRAPH_CORRUPT", f"{min(missing)[0]} is missing or of another make")
 
 
 def check_pages(connection: sqlite3.Connection) -> None:
@@ -52,3 +62,15 @@ def check_pages(connection: sqlite3.Connection) -> None:
 def check_terms(connection: sqlite3.Connection) -> None:
     """Raise if the full-text index contradicts itself. It needs a writer; `quick_check` sees none of this."""
     connection.execute("INSERT INTO entry_fts (entry_fts) VALUES ('integrity-check')")
+
+
+@cache
+def _described(ddl: str) -> frozenset[tuple[str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(ddl)
+        return _description(connection)
+
+
+def _description(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return frozenset((name, sql) for name, sql in rows)

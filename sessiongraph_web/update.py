@@ -13,11 +13,11 @@ from sessiongraph_web import generation, logs, planning, schema, soundness
 from sessiongraph_web.answers import RunReport
 from sessiongraph_web.config import Settings
 from sessiongraph_web.damage import is_damage, translated
+from sessiongraph_web.discovery import Discovery, LogFile
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.generation import Generation
 from sessiongraph_web.jobs import Job, JobResult, LogResult, LogTask, Trouble
 from sessiongraph_web.ledger import Ledger, Place, Settled
-from sessiongraph_web.logs import Discovery, LogFile
 from sessiongraph_web.models import NEWEST_VERSION, Fault, Header, Instant, LogState
 from sessiongraph_web.planning import Findings, Plan, facts
 from sessiongraph_web.workers import Outcome, Progress, Workers
@@ -192,10 +192,12 @@ class Update:
 
     def _job(self, plan: Plan, cwd: str | None, findings: Findings, *, moved: bool = False) -> Job:
         database = schema.database_name(cwd)
-        place = None if database in findings.rebuild else self.places.get(database)
+        old = self.places.get(database)
+        place = None if database in findings.rebuild else old
         changed = () if moved else plan.changed.get(cwd, ())
         removed = plan.moved[cwd] if moved else plan.removed.get(cwd, set())
-        name = place.file if place else generation.next_file(self.target, database)
+        before = old.file if old else None
+        name = place.file if place else generation.next_file(self.target, database, before=before)
         return Job(
             file=self.target.file(name),
             cwd=cwd,
