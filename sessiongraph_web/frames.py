@@ -23,6 +23,7 @@ _OUTPUT_BYTES: Final = 1024 * 1024
 _BATCH_BYTES: Final = 64 * 1024  # text, or stored bytes at hand, that one batch of frames is made of
 _MAX_ATTEMPTS: Final = 64  # frames tried after damage, so that a hostile file cannot buy quadratic work
 _HEADER_BYTES: Final = 18
+_TORN: Final = "the last write, begun at byte {}, is incomplete"
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -74,8 +75,11 @@ class File:
     def load(self, offset: int, length: int) -> None:
         """Make `buffer` hold the bytes from `offset` on, `length` of them or up to the end of the file."""
         self.start = offset
-        self.buffer = os.pread(self._descriptor, max(0, min(length, self.size - offset)), offset)
+        wanted = max(0, min(length, self.size - offset))
+        self.buffer = os.pread(self._descriptor, wanted, offset)
         self.bytes_read += len(self.buffer)
+        if len(self.buffer) < wanted:  # the writer took back an append meanwhile
+            self.size = offset + len(self.buffer)
 
     def at(self, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset`, fewer at the end of the file."""
@@ -156,7 +160,11 @@ def frames(file: File, offset: int, *, max_window: int) -> Iterator[Chunk | Dama
         except _Broken as broken:
             damage = Damage(broken.code, str(broken), offset)
         except zstandard.ZstdError as error:
-            damage = Damage("damaged_frame", f"the frame at byte {offset} cannot be decoded: {error}", offset)
+            if shape is not None and offset + shape.length > file.size:
+                shape = _Shape(0)
+                damage = Damage("torn_tail", _TORN.format(offset), offset)
+            else:
+                damage = Damage("damaged_frame", f"the frame at byte {offset} cannot be decoded: {error}", offset)
         following = _after_damage(decoder, file, offset, shape, max_window)
         yield _name_the_rest(file, damage, following)
         if following is None:
@@ -259,7 +267,7 @@ def _window(byte: int) -> int:
 
 def _check(shape: _Shape, offset: int, max_window: int) -> None:
     if not shape.length:
-        raise _Broken(f"the last write, begun at byte {offset}, is incomplete", "torn_tail")
+        raise _Broken(_TORN.format(offset), "torn_tail")
     if shape.window > max_window:
         needs = f"the frame at byte {offset} needs a window of {shape.window} bytes; the limit is {max_window}"
         raise _Broken(needs, "window_too_large")
