@@ -20,6 +20,7 @@ from sessiongraph_web.answers import (
     Status,
     TimelinePage,
     WorkspaceList,
+    WrittenEvent,
 )
 from sessiongraph_web.config import Settings
 from sessiongraph_web.corpus import Corpus, View
@@ -35,6 +36,7 @@ from sessiongraph_web.filters import (
 )
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.refresher import Refresher
+from sessiongraph_web.rows import never
 from sessiongraph_web.tokens import Tokens
 
 HEAL_SECONDS: Final = 30
@@ -65,13 +67,15 @@ class SessionGraph:
         if self._tokens:
             self._tokens.close()
 
-    def search(self, caller: Caller, request: SearchRequest) -> SearchPage:
-        """Find entries; the answer is partial if the deadline comes first."""
+    def search(self, caller: Caller, request: SearchRequest, *, stop: Callable[[], bool] = never) -> SearchPage:
+        """Find entries; the answer is partial if the deadline comes first, or `stop` says that nobody waits."""
         if not self.settings.search:
             raise SessionGraphError("SESSION_QUERY_SEARCH_DISABLED")
         return self._listed(
             request.cursor,
-            lambda view: lists.search(view, caller, request, self._note(view, caller), self.tokens.signing_key),
+            lambda view: lists.search(
+                view, caller, request, self._note(view, caller), self.tokens.signing_key, stop
+            ),
         )
 
     def timeline(self, caller: Caller, request: TimelineRequest) -> TimelinePage:
@@ -114,6 +118,10 @@ class SessionGraph:
                     f"`{name}` must be a whole number between 0 and {self.settings.read_window_max}",
                 )
         return self._read(lambda view: reads.event(view, caller, request))
+
+    def written(self, caller: Caller, request: EventRequest) -> WrittenEvent:
+        """Return one record in the spelling of the generation that wrote it."""
+        return self._read(lambda view: reads.written(view, caller, request))
 
     def event_trace(self, caller: Caller, request: EventRequest) -> EventTrace:
         """Return the relations of one event."""
