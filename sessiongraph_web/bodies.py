@@ -79,7 +79,7 @@ def code(text: str, language: str | None, allowance: Allowance) -> Body:
 def output(text: str, allowance: Allowance) -> Body:
     """Show what a tool printed: its head and its tail, for errors tend to come last."""
     room = max(allowance.take(), MIN_BODY_BYTES * 2)
-    limit = _fitting(text, min(len(text), MAX_OUTPUT_CHARS), room)
+    limit = fitting(text, min(len(text), MAX_OUTPUT_CHARS), room)
     html, left_out = _head_and_tail(text, limit)
     while len(html.encode()) > room and limit > MIN_BODY_BYTES:
         limit = limit * room * 9 // (len(html.encode()) * 10)
@@ -114,7 +114,7 @@ def diff(old: str, new: str, allowance: Allowance) -> tuple[Body, int, int]:
 def _fit(text: str, render: Render, allowance: Allowance, most: int) -> tuple[Markup, int]:
     """Render as much of a text's beginning as the allowance takes."""
     room = allowance.take()
-    length = _fitting(text, min(len(text), most), room)
+    length = fitting(text, min(len(text), most), room)
     html = render(text[:length])
     while len(html.encode()) > room and length > MIN_BODY_BYTES // 6:
         length = min(length - 1, length * room * 9 // (len(html.encode()) * 10))
@@ -123,7 +123,7 @@ def _fit(text: str, render: Render, allowance: Allowance, most: int) -> tuple[Ma
     return html, len(text) - length
 
 
-def _fitting(text: str, length: int, room: int) -> int:
+def fitting(text: str, length: int, room: int) -> int:
     """Return about how much of a text fits when nothing but escapes is added; rendering is dear, this is not."""
     weight = len(_escaped(text[:length]).encode())
     return length if weight <= room else max(1, length * room // weight)

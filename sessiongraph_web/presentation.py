@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
-from sessiongraph_web import loose, markup, terminal, transcripts
+from sessiongraph_web import bodies, loose, markup, terminal, transcripts
 from sessiongraph_web.answers import (
     Answer,
     Branch,
@@ -23,7 +23,7 @@ from sessiongraph_web.answers import (
 from sessiongraph_web.cards import Turn
 from sessiongraph_web.models import Instant
 
-MAX_EVENT_CHARS: Final = 1_000_000 // 4  # of an event on its own page; escapes and colours make four of one
+MAX_EVENT_BYTES: Final = 1_000_000  # of HTML of a record on its own page
 COLOURED_CHARS: Final = 30_000  # more than this is shown without colours
 ROW_CHARS: Final = 160
 IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # shown in place, never SVG
@@ -71,7 +71,7 @@ class WholeEvent:
 def event(page: EventPage) -> WholeEvent:
     """Return what the page of an event shows."""
     text = json.dumps(page.target.data, ensure_ascii=False, indent=2, default=str)
-    shown = text[:MAX_EVENT_CHARS]
+    shown = text[: bodies.fitting(text, min(len(text), MAX_EVENT_BYTES), MAX_EVENT_BYTES)]
     return WholeEvent(
         text=markup.code(shown, "json" if len(shown) <= COLOURED_CHARS else None),
         left_out=len(text) - len(shown),

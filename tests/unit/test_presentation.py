@@ -1,0 +1,99 @@
+"""Answers as data and as lists."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from sessiongraph_web import presentation
+from sessiongraph_web.answers import Branch, EventPage, IndexNote, Lineage, Relative, SessionSummary
+from sessiongraph_web.models import Instant
+from tests.answered import answer, call, event, page, result, summary, user
+
+
+def test_an_answer_is_encoded_field_by_field() -> None:
+    """Moments are ISO 8601 with milliseconds in UTC; nothing is left out or renamed."""
+    note = IndexNote(epoch=3, refreshed_at=Instant(1_790_000_000_123), indexing=True, done=1, total=2)
+    assert presentation.envelope(note) == {
+        "ok": True,
+        "epoch": 3,
+        "refreshed_at": "2026-09-21T14:13:20.123Z",
+        "indexing": True,
+        "done": 1,
+        "total": 2,
+    }
+
+
+def test_what_a_log_holds_is_encoded_as_it_is() -> None:
+    """Nested data, astral characters and large numbers reach strict JSON unchanged."""
+    data = {"a": [1, None, {"b": "😀\u2028</script>"}], "n": 2**63 - 1, "f": 1.5}
+    encoded = presentation.encode(page(event("x", data)))
+    assert json.loads(msgspec.json.encode(encoded))["events"][0]["data"] == data
+
+
+def test_every_field_of_a_session_is_in_its_json() -> None:
+    """A twin keeps no field from its reader."""
+    assert set(presentation.encode(summary())) == set(SessionSummary.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("shown", "about"),
+    [
+        (user("one\ntwo"), "one two"),
+        (answer("hello"), "hello"),
+        (answer("", calls=["c1", "c2"]), "calls bash, calls bash"),
+        (call("c1", "bash", '{"command":"ls"}'), 'bash {"command":"ls"}'),
+        (result("c1", "\x1b[31mred\x1b[0m"), "red"),
+        (event("x", {"a": 1}), '{"a": 1}'),
+        (event("x", {}), "{}"),
+    ],
+)
+def test_a_row_says_what_an_event_says(shown: object, about: str) -> None:
+    """A list of events shows the beginning of each text, on one line and without colours."""
+    assert [row.about for row in presentation.rows([shown])] == [about]  # type: ignore[list-item]
+
+
+def test_an_event_is_shown_up_to_a_megabyte() -> None:
+    """A larger record is cut, and how much is left out is said."""
+    target = event("x", {"text": "<" * 600_000})
+    whole = presentation.event(
+        EventPage(session=summary(), target=target, before=[], after=[], repeats=[], trace=None)
+    )
+    assert len(whole.text) <= presentation.MAX_EVENT_BYTES
+    assert whole.left_out == 600_016 - len(whole.text.unescape())
+    assert whole.left_out < 400_000
+
+
+def named(name: str) -> SessionSummary:
+    return summary(id=name, title=name)
+
+
+def test_a_lineage_in_text_is_indented_from_its_oldest_ancestor() -> None:
+    """Ancestors, the session, its descendants: each a level deeper than its parent."""
+    grandchild = Branch(session=named("grandchild"), link="fork", descendants=[])
+    child = Branch(session=named("child"), link="subagent", descendants=[grandchild])
+    hidden = Branch(session=None, link=None, descendants=[])
+    lineage = Lineage(
+        session=named("self"),
+        ancestors=[named("parent"), named("grandparent")],
+        complete=False,
+        descendants=[child, hidden],
+    )
+    lines = [(line.depth, line.session and line.session.id, line.role) for line in presentation.outline(lineage)]
+    assert lines == [
+        (0, None, "outside"),
+        (1, "grandparent", "ancestor"),
+        (2, "parent", "ancestor"),
+        (3, "self", "self"),
+        (4, "child", "subagent"),
+        (5, "grandchild", "fork"),
+        (4, None, "outside"),
+    ]
+
+
+def test_relatives_that_may_not_be_seen_stay_unnamed() -> None:
+    """A relative without an id has no id in the JSON either."""
+    encoded = presentation.encode(Relative(id=None))
+    assert (encoded["id"], encoded["title"]) == (None, None)
