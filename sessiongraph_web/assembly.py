@@ -36,6 +36,7 @@ class Assembler:
         self._open: list[bytes] = []  # the beginning of a line that no newline has ended yet
         self._open_bytes = 0  # its length, also where it is too long to be kept
         self._open_offset = 0
+        self._too_long = False
         self._damaged = False  # damage was reported and no event came since: it explains a gap
         self.text_bytes = 0
 
@@ -116,22 +117,21 @@ class Assembler:
     def _extend(self, piece: bytes, offset: int, units: list[Unit]) -> None:
         """Keep the beginning of a line, unless it is too long: then it is reported once and passed over."""
         if not self._open_bytes:
-            self._open_offset = offset
-        fitted = self._open_bytes <= self._limit
+            self._open_offset, self._too_long = offset, False
         self._open_bytes += len(piece)
-        if not self._open and piece.isspace():
-            return  # white space before a record says nothing: a bomb of blanks takes no memory
-        if self._open_bytes <= self._limit:
-            self._open.append(piece)
-        elif fitted:
+        if self._open_bytes > self._limit:
             self._open.clear()
-            self._reject_long(self._open_offset, units)
+            if not self._too_long:
+                self._too_long = True
+                self._reject_long(self._open_offset, units)
+        elif self._open or not piece.isspace():  # blanks before a record say nothing, and take no memory
+            self._open.append(piece)
 
     def _close(self, piece: bytes, units: list[Unit]) -> None:
         """End the open line with its last piece."""
         if piece:
             self._extend(piece, self._open_offset, units)
-        if self._open_bytes > self._limit:
+        if self._too_long:
             self._line += 1
         else:
             line = b"".join(self._open)

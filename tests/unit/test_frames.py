@@ -266,6 +266,21 @@ def test_a_bomb_takes_little_memory(store: Path, detail: logs.Detail, compressed
 
 
 @BOTH
+def test_blanks_count_as_length(store: Path, detail: logs.Detail) -> None:
+    """Blanks before a record are harmless up to the limit; beyond it the line is too long and reported."""
+    log, frames = _log("a", "b", "c")
+    limits = logs.Limits(max_line_bytes=1 << 20)
+    for blanks, texts, codes in ((1 << 19, ["a", "b", "c"], []), (1 << 21, ["a", "c"], ["line_too_long"])):
+        runs = [(0x20, 1 << 17)] * (blanks >> 17)
+        stored = frames[0] + frames[1] + blocks(*runs, log.frames[2]) + frames[3]
+        found, faults = _read(log.store(store, stored), detail, limits)
+        assert (found, [fault.code for fault in faults]) == (texts, codes)
+    only = frames[0] + frames[1] + blocks(*runs, b"\n") + frames[2] + frames[3]
+    found, faults = _read(log.store(store, only), detail, limits)
+    assert (found, [fault.code for fault in faults]) == (["a", "b", "c"], ["line_too_long"])
+
+
+@BOTH
 def test_what_lies_beside_a_line_of_the_greatest_length(store: Path, detail: logs.Detail) -> None:
     """A line of exactly the limit is read, one byte more is too long."""
     log = Log()
