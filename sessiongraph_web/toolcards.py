@@ -59,12 +59,19 @@ def tool(
         took=wording.between(call.time, result.time) if call and result else None,
         sections=sections,
         attached=cited(message.get("content")),
-        partner=result.ordinal if call and result else event.partner,
+        partner=_partner(event, result) if call else event.partner,
         has_both=call is not None and result is not None,
         recorded=recorded,
         added=added,
         removed=removed,
     )
+
+
+def _partner(call: EventView, result: EventView | None) -> int | None:
+    """Return where the stored result of a call is, if there is one."""
+    if result is None:
+        return call.partner
+    return None if result.synthetic else result.ordinal
 
 
 def _argument(call: EventView | None, arguments: Any) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sessiongraph_web import wording
-from sessiongraph_web.answers import SearchPage, Status
+from sessiongraph_web.answers import Facet, SearchPage, Status
 from sessiongraph_web.models import DEFAULT_KINDS, KINDS
 from sessiongraph_web.web.links import Links, without
 
 Parameters = Mapping[str, Sequence[str]]
 
 FACET_ROWS: Final = 8
-FACET_PARAMETERS: Final = {"workspace": "workspace", "kind": "kinds", "tool": "tool", "model": "model"}
+FACETS: Final = ("workspace", "tool", "model", "month")
 NOT_CHIPS: Final = frozenset({"q", "cursor", "limit", "sort", "group", "match", "tz"})
 SORTS: Final = {"relevance": "Best match", "newest": "Newest", "oldest": "Oldest"}
 FULL_ROWS: Final = 40  # on longer pages each session shows its best hit alone
@@ -57,7 +58,7 @@ def describe(answer: SearchPage, parameters: Parameters, links: Links) -> Offers
     return Offers(
         chips=list(_chips(base, links)),
         kinds=_kinds(answer, base, links),
-        facets=[box for name in FACET_PARAMETERS if (box := _facet(name, answer, base, links)) is not None],
+        facets=[box for name in FACETS if (box := _facet(name, answer, base, links)) is not None],
         sorts=[
             Choice(label, _url(links, base | {"sort": [sort]}), chosen=answer.sort == sort)
             for sort, label in SORTS.items()
@@ -97,21 +98,42 @@ def _kinds(answer: SearchPage, parameters: Parameters, links: Links) -> list[Cho
 
 
 def _facet(name: str, answer: SearchPage, parameters: Parameters, links: Links) -> FacetBox | None:
-    values = [facet for facet in answer.facets.get(name, []) if facet.value is not None]
-    parameter = FACET_PARAMETERS[name]
-    if name == "kind" or (len(values) < 2 and not parameters.get(parameter)):
+    values = [facet for facet in answer.facets.get(name, []) if _is_choice(name, facet)]
+    changes = {str(facet.value): _change(name, str(facet.value), parameters) for facet in values[:FACET_ROWS]}
+    if len(values) < 2 and not any(chosen for _, chosen in changes.values()):
         return None
-    chosen = set(parameters.get(parameter, []))
     choices = [
         Choice(
-            str(facet.value),
-            _url(links, {**parameters, parameter: sorted(chosen ^ {str(facet.value)})}),
-            chosen=facet.value in chosen,
-            count=facet.count,
+            str(facet.value), _url(links, changes[str(facet.value)][0]), changes[str(facet.value)][1], facet.count
         )
         for facet in values[:FACET_ROWS]
     ]
     return FacetBox(wording.FACETS[name], choices, max(0, len(values) - FACET_ROWS))
+
+
+def _is_choice(name: str, facet: Facet) -> bool:
+    """Say whether a value can be asked for: no workspace, tool or model is none, and a month has a date."""
+    return facet.value is not None and (name != "month" or facet.value[:1].isdigit())
+
+
+def _change(name: str, value: str, parameters: Parameters) -> tuple[Parameters, bool]:
+    """Return the request with a facet's value chosen, or dropped if it is chosen already."""
+    if name == "month":
+        first, last = _month(value)
+        chosen = parameters.get("after") == [first] and parameters.get("before") == [last]
+        rest = without(parameters, "after", "before")
+        return (rest if chosen else rest | {"after": [first], "before": [last]}), chosen
+    values = set(parameters.get(name, []))
+    return {**parameters, name: sorted(values ^ {value})}, value in values
+
+
+def _month(value: str) -> tuple[str, str]:
+    """Return the first and the last day of `YYYY-MM`; both are the value itself if it is no month."""
+    try:
+        year, month = map(int, value.split("-"))
+        return f"{value}-01", f"{value}-{monthrange(year, month)[1]:02d}"
+    except ValueError:
+        return value, value
 
 
 def _url(links: Links, parameters: Parameters) -> str:
