@@ -141,11 +141,10 @@ class Stage:
 
     def expected(self, text: str) -> str:
         """Return a recorded text with the titles and the availability that hold here."""
-        for session_id, title in self.titles.items():
-            shown = re.compile(
-                rf"^((?:\d+\. Session|Session| *-) {re.escape(session_id)} — )untitled(?= \||$)", re.M
-            )
-            text = shown.sub(lambda found, title=title: found[1] + title, text)
+        for session_id, (original, title) in self.titles.items():
+            named = f"{re.escape(session_id)} — "
+            place = rf"^((?:\d+\. Session|Session| *-) {named}){re.escape(original)}(?= \||$)"
+            text = re.sub(place, lambda found, title=title: found[1] + title, text, flags=re.M)
         return re.sub(r"^( *Availability: |.* \| )live$", r"\1live, persisted", text, flags=re.M)
 
 
