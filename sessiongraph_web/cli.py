@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib
+import os
+import shlex
 import shutil
 import signal
 import sys
@@ -13,23 +16,37 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 
-from sessiongraph_web import __version__, access, config, console, filters, generation, indexer, presentation
+from sessiongraph_web import (
+    __version__,
+    access,
+    config,
+    console,
+    filters,
+    generation,
+    indexer,
+    presentation,
+    tools,
+)
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import Answer
 from sessiongraph_web.config import Settings
 from sessiongraph_web.console import Screen
-from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.indexer import Progress, Wish
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.tokens import FILE as PRIVATE
 from sessiongraph_web.tokens import Tokens
+from sessiongraph_web.tools import Agent, Toolbox
+from sessiongraph_web.toolschemas import TOOLS
 
 DEFAULT_PORT: Final = 8642
+DEFAULT_MCP_PORT: Final = 8643
 DAY_SECONDS: Final = 86_400
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -264,6 +281,67 @@ def serve(
     asyncio.run(server.serve(options))
 
 
+@main.command()
+@places
+@click.argument("name", type=click.Choice(list(TOOLS)))
+@click.option("--caller", "session_id", help="Id of the session that calls; its workspace is what it may see.")
+@click.option("--workspace", help="Call without a session, for this exact working directory.")
+@click.option("--args", "arguments", default="{}", help="The arguments, as a JSON object.")
+def tool(
+    sessions: Path | None,
+    index: Path | None,
+    name: str,
+    session_id: str | None,
+    workspace: str | None,
+    arguments: str,
+) -> None:
+    """Call a model tool and print what a model would read.
+
+    Example: sessiongraph-web tool session_search --caller 02b75564-7c1d --args '{"query": "广告"}'
+    """
+    settings = config.load({"sessions": sessions, "index": index, "auto_refresh": TOOLS[name].is_reader})
+    with _product(settings) as product:
+        result = Toolbox(product, _agent(product, session_id, workspace)).call(name, _json_object(arguments))
+    click.echo(result.text, err=result.code is not None)
+    if result.code is not None:
+        raise SystemExit(CODES[result.code].exit_code)
+
+
+@main.command()
+@places
+@click.option("--workspace", help="The exact working directory to serve; default the current one.")
+@click.option("--http", is_flag=True, help="Serve on this machine over HTTP, for clients with a token.")
+@click.option("--port", default=DEFAULT_MCP_PORT, type=click.IntRange(1, 65535), help="Port to listen on.")
+def mcp(sessions: Path | None, index: Path | None, workspace: str | None, http: bool, port: int) -> None:
+    """Serve the model tools of one workspace to an agent that speaks MCP.
+
+    Example: sessiongraph-web mcp --workspace /home/me/shop
+    """
+    served = _mcp()
+    product = SessionGraph(config.load({"sessions": sessions, "index": index}))
+    try:
+        cwd = served.workspace(workspace, os.environ)
+        for twin in served.twins(product, cwd):
+            click.echo(
+                f"{console.safe(twin)} is the same directory under another name; its sessions are served with"
+                f" --workspace {shlex.quote(console.safe(twin))}",
+                err=True,
+            )
+        product.refresher.request(Wish())
+        server = served.server(product, cwd)
+        if http:
+            click.echo(
+                f"Serving {console.safe(cwd)} at http://{served.HOST}:{port}{served.PATH}; make a token with"
+                f" `sessiongraph-web token create --workspace {shlex.quote(console.safe(cwd))}`",
+                err=True,
+            )
+            asyncio.run(served.serve_http(server, product, cwd, port))
+        else:
+            asyncio.run(served.serve_stdio(server))
+    finally:
+        product.close()
+
+
 @main.group()
 def token() -> None:
     """Give others access to exact workspaces or one session, and take it back."""
@@ -320,6 +398,30 @@ def token_revoke(sessions: Path | None, index: Path | None, token_id: str) -> No
             raise SessionGraphError(
                 "SESSION_QUERY_INVALID_FILTER", "No grant in force has this id; see `token list`."
             )
+
+
+def _agent(product: SessionGraph, session_id: str | None, workspace: str | None) -> Agent:
+    """Return whom a tool is called for: a session, a workspace, or (with neither) the owner."""
+    if session_id is not None and workspace is not None:
+        raise click.UsageError("Say who calls: --caller or --workspace, not both.")
+    return Agent(workspace) if session_id is None else tools.agent_of(product, session_id)
+
+
+def _json_object(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise click.UsageError("--args must be a JSON object.") from error
+
+
+def _mcp() -> ModuleType:
+    """Return the server module, whose SDK is an extra."""
+    try:
+        return importlib.import_module("sessiongraph_web.mcp")
+    except ModuleNotFoundError as error:
+        raise SessionGraphError(
+            "SESSION_QUERY_INVALID_CONFIG", "This needs an extra: pip install 'sessiongraph-web[mcp]'"
+        ) from error
 
 
 @contextmanager

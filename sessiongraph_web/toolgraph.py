@@ -25,7 +25,7 @@ POLL_SECONDS: Final = 0.05
 TIMED_OUT: Final = "session query was cancelled"
 _TEXTS: Final[dict[str, tuple[str, ...]]] = {
     "search": ("kinds", "workspace", "after", "before", "limit", "cursor"),
-    "session": ("ordinal", "limit"),
+    "session": ("log", "ordinal", "limit"),
     "timeline": ("workspace", "after", "before", "limit", "cursor"),
     "workspaces": (),
     "status": (),

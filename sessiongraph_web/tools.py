@@ -123,7 +123,8 @@ class Toolbox:
             failure = _aborted() if stop() else error
         except Exception as error:  # noqa: BLE001 - a model is told nothing of what it was
             failure = _failed(error)
-        return Result(f"Error: {failure.detail}", failure.code)
+        choices = [f"\n  {name}: {found}" for name, found in failure.fields.items() if isinstance(found, list)]
+        return Result(f"Error: {failure.detail}{''.join(choices)}", failure.code)
 
     def _answer(self, name: str, arguments: object, stop: Stop) -> Told:
         given = toolargs.check(TOOLS[name], arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sessiongraph_web.models import KINDS
@@ -133,6 +133,7 @@ GRAPH_TOOLS: Final = (
             "kinds": _texts("search: only these kinds of text.", *KINDS),
             "session_id": _text("session: its id, or the unique beginning of it."),
             "ordinal": _number("session: begin at this position in the log."),
+            "log": _number("session: which log, where several carry the id."),
             "workspace": _text("search, timeline: only this exact working directory."),
             "after": _text("search, timeline: from this time on; ISO 8601 with an offset, or a date."),
             "before": _text("search, timeline: up to this time."),
@@ -151,3 +152,20 @@ GRAPH_TOOLS: Final = (
     ),
 )
 TOOLS: Final[Mapping[str, Tool]] = {tool.name: tool for tool in SESSION_TOOLS + GRAPH_TOOLS}
+
+
+def in_workspace() -> tuple[Tool, ...]:
+    """Return the tools of a client that is bound to a workspace: it has no own session, and never indexes."""
+    named = {"session_id": _text("Target session id, as a search printed it.")}
+    bound = [
+        replace(tool, properties=dict(tool.properties) | named, required=(*tool.required, "session_id"))
+        if "session_id" in tool.properties
+        else tool
+        for tool in SESSION_TOOLS
+    ]
+    readers = [tool for tool in GRAPH_TOOLS if tool.is_reader]
+    return (*bound, *(_without(tool, "workspace") for tool in readers))
+
+
+def _without(tool: Tool, name: str) -> Tool:
+    return replace(tool, properties={key: schema for key, schema in tool.properties.items() if key != name})
