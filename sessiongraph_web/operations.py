@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from sessiongraph_web import attachments, lists, reads, tokens
+from sessiongraph_web import leaving, lists, reads, tokens
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     EventPage,
@@ -133,11 +133,11 @@ class SessionGraph:
 
     def export(self, caller: Caller, request: ExportRequest) -> Download:
         """Prepare the download of a session; nothing is produced before its chunks are taken."""
-        return self._read(lambda view: reads.export(view, caller, request))
+        return self._read(lambda view: leaving.export(view, caller, request))
 
-    def attachment(self, caller: Caller, request: SessionRequest, sha256: str) -> attachments.Attachment:
+    def attachment(self, caller: Caller, request: SessionRequest, sha256: str) -> Download:
         """Return an attachment that this session's log cites; its hash alone opens nothing."""
-        return self._read(lambda view: reads.attachment(view, caller, request, sha256))
+        return self._read(lambda view: leaving.attachment(view, caller, request, sha256))
 
     def databases(self, caller: Caller) -> dict[str, tuple[Path, str | None]]:
         """Return {Datasette name: (file, sealed cwd)} of the databases that a caller may be shown whole."""

@@ -207,7 +207,12 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Download a session: its log as stored, and what it cites",
         views.EXPORT,
         "export",
-        (LOG, Parameter("descendants", "with all descendants", "boolean"), REDACT),
+        (
+            LOG,
+            Parameter("descendants", "with all descendants", "boolean"),
+            REDACT,
+            Parameter("format", "`zip`, or `raw`: the stored files as they are (the owner's)"),
+        ),
         twin=False,
     ),
     Route(
