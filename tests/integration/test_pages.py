@@ -265,6 +265,57 @@ async def test_methods_that_a_page_does_not_take_are_named(rich: Rich, served: D
         assert (answer.status, answer.body) == (200, b"")
 
 
+async def test_the_readers_zone_comes_with_a_cookie(rich: Rich, served: Datasette) -> None:
+    """Days are those of the zone that the browser told; a request that names one wins; nonsense is ignored."""
+    for cookie, query, zone in (
+        ("Asia/Shanghai", "", "Asia/Shanghai"),
+        ("Asia/Shanghai", "?tz=Europe/Paris", "Europe/Paris"),
+        ("../../etc/passwd", "", "UTC"),
+        ("No/Where", "", "UTC"),
+    ):
+        headers = [*rich.owner, ("cookie", f"sg_zone={cookie}")]
+        answer = await ask(served, f"/timeline.json{query}", headers=headers)
+        assert json.loads(answer.body)["zone"] == zone
+
+
+async def test_one_id_with_two_logs_offers_both(tmp_path: Path) -> None:
+    """Two logs that carry one id are 300 with a link each, for people and for programs."""
+    world = World(tmp_path / "sessions", tmp_path / "index")
+    for cwd in (HOME, FOREIGN):
+        world.write(cwd, Log(cwd, id="session-twice").turn(f"asked in {cwd}", "answered"))
+    datasette = world.build().serve()
+    await datasette.invoke_startup()
+    owner = [("authorization", f"Bearer {world.token(access.OWNER)}")]
+    page = await ask(datasette, "/sessions/session-twice", headers=owner)
+    data = await ask(datasette, "/sessions/session-twice.json", headers=owner)
+    links = [value for value in Page(page).values("href") if value.startswith("/sessions/session-twice?log=")]
+    opened = [(await ask(datasette, link, headers=owner)).text for link in links]
+    await datasette.invoke_shutdown()
+    assert (page.status, data.status) == (300, 300)
+    assert json.loads(data.body)["logs"] == sorted(world.log_ids.values())
+    assert [[f"asked in {cwd}" in text for cwd in (HOME, FOREIGN)].count(True) for text in opened] == [1, 1]
+
+
+async def test_an_outdated_cursor_leads_people_to_the_first_page(tmp_path: Path) -> None:
+    """When the history changed, a page begins anew and says so; the twin is an error."""
+    world = World(tmp_path / "sessions", tmp_path / "index")
+    for number in range(3):
+        world.write(str(number), Log(HOME).turn(f"prompt {number}", "answer"))
+    datasette = world.build().serve()
+    await datasette.invoke_startup()
+    owner = [("authorization", f"Bearer {world.token(access.OWNER)}")]
+    cursor = json.loads((await ask(datasette, "/timeline.json?limit=1", headers=owner)).body)["next_cursor"]
+    world.write("new", Log(HOME).turn("a new prompt", "answer"))
+    world.build()
+    page = await ask(datasette, f"/timeline?limit=1&cursor={cursor}", headers=owner)
+    data = await ask(datasette, f"/timeline.json?limit=1&cursor={cursor}", headers=owner)
+    again = await ask(datasette, page.header("location") or "", headers=owner)
+    await datasette.invoke_shutdown()
+    assert (page.status, page.header("location")) == (302, "/timeline?limit=1&view=changed")
+    assert (data.status, json.loads(data.body)["code"]) == (409, "SESSION_QUERY_STALE_CURSOR")
+    assert "The history changed meanwhile" in again.text
+
+
 async def test_only_the_owner_runs_the_index(rich: Rich, served: Datasette) -> None:
     """Refresh brings the owner back to the status page; to others there is no such page."""
     mine = await ask(served, "/status/refresh", method="POST", headers=rich.owner)
