@@ -20,7 +20,7 @@ _WHOLE_BLOCKS: Final = 8  # frames of at most this many blocks (1 MiB of text) a
 _READ_BYTES: Final = 1024 * 1024
 _PIECE_BYTES: Final = 32 * 1024  # compressed bytes of a large frame that are decoded at a time
 _OUTPUT_BYTES: Final = 1024 * 1024
-_BATCH_BYTES: Final = 64 * 1024  # text, or stored bytes at hand, that one batch of frames is made of
+_BATCH_BYTES: Final = 128 * 1024  # text, or stored bytes at hand, that one batch of frames is made of
 _MAX_ATTEMPTS: Final = 64  # frames tried after damage, so that a hostile file cannot buy quadratic work
 _HEADER_BYTES: Final = 18
 _TORN: Final = "the last write, begun at byte {}, is incomplete"
@@ -93,8 +93,9 @@ class File:
 def batches(file: File, offset: int, *, max_window: int) -> Iterator[list[Chunk] | Chunk | Damage]:
     """Yield what `frames` does, but usual frames many at a time; the first frame of a log comes alone."""
     decoder = zstandard.ZstdDecompressor(max_window_size=max_window)
+    widest = max((byte for byte in range(256) if _window(byte) <= max_window), default=-1)
     while True:
-        batch = _batch(decoder, file, offset, max_window) if offset else []
+        batch = _batch(decoder, file, offset, widest) if offset else []
         if batch:
             yield batch
             offset = batch[-1].end or file.size
@@ -108,19 +109,19 @@ def batches(file: File, offset: int, *, max_window: int) -> Iterator[list[Chunk]
             return
 
 
-def _batch(decoder: zstandard.ZstdDecompressor, file: File, offset: int, max_window: int) -> list[Chunk]:
-    """Decode usual whole frames from `offset` on; stop before anything that `frames` must judge."""
+def _batch(decoder: zstandard.ZstdDecompressor, file: File, offset: int, widest: int) -> list[Chunk]:
+    """Decode usual whole frames from `offset` on; stop before anything that `frames` must judge.
+
+    `widest` is the greatest byte that may describe a window.
+    """
     made: list[Chunk] = []
     size = 0
     file.at(offset, min(_BATCH_BYTES, file.size - offset))
     stored, start = file.buffer, file.start
     at = offset - start
     decompress = decoder.decompress
-    usual = stored[at : at + 6]
-    if usual[:5] != _USUAL or len(usual) < 6 or _window(usual[5]) > max_window:
-        return made
     try:
-        while size < _BATCH_BYTES and stored[at : at + 6] == usual:
+        while size < _BATCH_BYTES and stored[at : at + 5] == _USUAL and stored[at + 5] <= widest:
             cursor, blocks, last = at + 6, 0, 0
             while not last:
                 value = stored[cursor] | stored[cursor + 1] << 8 | stored[cursor + 2] << 16
