@@ -530,7 +530,7 @@ def _screen() -> Screen:
 
 def _parameters(**options: Any) -> dict[str, list[str]]:
     """Turn options into the text parameters that a URL would have."""
-    given = {name: value for name, value in options.items() if value not in (None, False)}
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
     return {name: ["1" if value is True else str(value)] for name, value in given.items()}
 
 
