@@ -14,12 +14,12 @@ import msgspec
 from sessiongraph_web import documents, logs, redact, tokenizer
 from sessiongraph_web.framemap import FrameMap
 from sessiongraph_web.jobs import Job, LogResult, LogTask, Mode
-from sessiongraph_web.models import Event, Fault, FrameEnd, InvalidSurface, Kind, Resume, Surface
+from sessiongraph_web.models import Event, Fault, FrameEnd, InvalidSurface, Resume, Surface, Text
 from sessiongraph_web.repair import OpenTurn
 from sessiongraph_web.surface import Change, Fold
 from sessiongraph_web.surfacerows import SurfaceRows
 
-BATCH_ENTRIES: Final = 500
+BATCH_CHARACTERS: Final = 4_000_000  # of text that wait to be written; most logs are written at once
 QUARTER_MS: Final = 900_000
 TELL_BYTES: Final = 256 * 1024  # stored bytes between two reports of progress
 RELATED: Final = frozenset({"log_id", "parent_session", "parent_elsewhere"})  # not for a log to overwrite
@@ -143,8 +143,11 @@ class LogWriter:
         if self.digest.inherited_count != self.border:
             self._inherit()
         self.frames.see(event, self.digest.turn)
-        self._relations(event, change)
-        self._texts(event, change)
+        if change.added is not None or event.source_event_seqs is not None:
+            self._relations(event, change)
+        texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars)
+        if texts:
+            self._texts(event, change, texts)
         self.ordinal = event.ordinal + 1
         self.damaged = False
 
@@ -157,28 +160,19 @@ class LogWriter:
     def _relations(self, event: Event, change: Change) -> None:
         if event.seq is None:
             return
-        if change.added:
-            self.nodes.change(change)
+        log_id = self.task.log_id
+        self.nodes.change(change)
         for place, node in enumerate(change.shadowed):
-            self.rows.shadows.append((self.task.log_id, node.ordinal, node.seq, event.ordinal, event.seq, place))
+            self.rows.shadow((log_id, node.ordinal, node.seq, event.ordinal, event.seq, place))
         sources = event.source_event_seqs
         if sources and not isinstance(sources, InvalidSurface):
-            self.rows.citations += [(self.task.log_id, source, event.ordinal, event.seq) for source in sources]
+            self.rows.citations += [(log_id, source, event.ordinal, event.seq) for source in sources]
 
-    def _texts(self, event: Event, change: Change) -> None:
+    def _texts(self, event: Event, change: Change, texts: list[Text]) -> None:
         inherited = event.ordinal < self.digest.inherited_count
-        for text in documents.extract(event, tool_result_chars=self.job.tool_result_chars):
-            masked, _ = redact.mask(text.text)
-            self.rows.add(
-                event,
-                text.kind,
-                masked,
-                turn=self.digest.turn,
-                surface=self._class(change),
-                tool=text.tool or (self.digest.tool(event) if text.kind == "tool_result" else None),
-                inherited=inherited,
-                clipped=text.clipped,
-            )
+        for text in texts:
+            tool = text.tool or (self.digest.tool(event) if text.kind == "tool_result" else None)
+            self.rows.add(event, text, self.digest.turn, self._class(change), tool, inherited=inherited)
             if not event.synthetic and not inherited:
                 self.own += 1
                 self.rows.note_activity(event.time)
@@ -222,7 +216,8 @@ class LogWriter:
             for event in self.turn.closers(
                 ordinal=self.ordinal, seq=self.fold.next_seq, time=self.digest.last_at
             ):
-                self._texts(event, self.fold.push(event))
+                texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars)
+                self._texts(event, self.fold.push(event), texts)
 
     def _write_log(self, carried: dict[str, Any], before: os.stat_result) -> None:
         """Write where the next run goes on. A file that another one replaced while it was read is read anew."""
@@ -284,37 +279,44 @@ class LogWriter:
         }
 
 
+_Place = tuple[int, int | None, int | None, int | None, str, str]
+_Entry = tuple[_Place, Surface, tuple[str | None, bool, bool, int, bool, str]]
+
+
 class _Rows:
     """The rows of one log on their way into the tables, in batches."""
 
     def __init__(self, connection: sqlite3.Connection, log_id: int) -> None:
         self.connection, self.log_id = connection, log_id
-        self.shadows: list[tuple[int, int, int, int, int, int]] = []
         self.citations: list[tuple[int, int, int, int]] = []
-        self._entries: list[tuple[Any, ...]] = []
-        self._tokens: list[tuple[int, str]] = []
+        self._shadows: list[tuple[int, int, int, int, int, int]] = []
+        self._shadowed: set[int] = set()
+        self._late: list[tuple[int, int]] = []  # shadowed after they were written
+        self._entries: list[_Entry] = []
+        self._characters = 0
         self._activity: Counter[int] = Counter()
         self._next_id: int = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM entry").fetchone()[0]
 
     def add(
-        self,
-        event: Event,
-        kind: Kind,
-        text: str,
-        *,
-        turn: int | None,
-        surface: Surface,
-        tool: str | None,
-        inherited: bool,
-        clipped: bool,
+        self, event: Event, text: Text, turn: int | None, surface: Surface, tool: str | None, *, inherited: bool
     ) -> None:
-        place = (self._next_id, self.log_id, event.ordinal, event.seq, event.time, turn)
-        nature = (kind, event.type, surface, tool, inherited, event.synthetic)
-        self._entries.append((*place, *nature, len(text), clipped, text))
-        self._tokens.append((self._next_id, tokenizer.index_text(text)))
-        self._next_id += 1
-        if len(self._entries) >= BATCH_ENTRIES:
+        """Take an entry, and mask it."""
+        masked, _ = redact.mask(text.text)
+        place = (event.ordinal, event.seq, event.time, turn, text.kind, event.type)
+        self._entries.append(
+            (place, surface, (tool, inherited, event.synthetic, len(masked), text.clipped, masked))
+        )
+        self._characters += len(masked)
+        if self._characters >= BATCH_CHARACTERS:
             self._flush()
+
+    def shadow(self, row: tuple[int, int, int, int, int, int]) -> None:
+        """Take the row of an event that was replaced; its entries are changed here or, if written, there."""
+        ordinal = row[1]
+        self._shadows.append(row)
+        self._shadowed.add(ordinal)
+        if not self._entries or ordinal < self._entries[0][0][0]:
+            self._late.append((self.log_id, ordinal))
 
     def note_activity(self, time: int | None) -> None:
         if time is not None:
@@ -335,10 +337,9 @@ class _Rows:
         self._flush()
         log_id, many = self.log_id, self.connection.executemany
         many("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", frames.rows)
-        many("INSERT OR IGNORE INTO shadow VALUES (?, ?, ?, ?, ?, ?)", self.shadows)
+        many("INSERT OR IGNORE INTO shadow VALUES (?, ?, ?, ?, ?, ?)", self._shadows)
         many("INSERT OR IGNORE INTO citation VALUES (?, ?, ?, ?)", self.citations)
-        shadowed = [row[:2] for row in self.shadows]
-        many("UPDATE entry SET surface = 'shadowed' WHERE log_id = ? AND ordinal = ?", shadowed)
+        many("UPDATE entry SET surface = 'shadowed' WHERE log_id = ? AND ordinal = ?", self._late)
         if border:
             self.connection.execute(
                 "UPDATE entry SET inherited = 1 WHERE log_id = ? AND ordinal < ? AND inherited = 0",
@@ -353,9 +354,18 @@ class _Rows:
         )
 
     def _flush(self) -> None:
+        first = self._next_id
+        self._next_id += len(self._entries)
         self.connection.executemany(
-            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._entries
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (row_id, self.log_id, *place, "shadowed" if place[0] in self._shadowed else surface, *rest)
+                for row_id, (place, surface, rest) in enumerate(self._entries, first)
+            ),
         )
-        self.connection.executemany("INSERT INTO entry_fts (rowid, tokens) VALUES (?, ?)", self._tokens)
+        self.connection.executemany(
+            "INSERT INTO entry_fts (rowid, tokens) VALUES (?, ?)",
+            ((row_id, tokenizer.index_text(rest[-1])) for row_id, (*_, rest) in enumerate(self._entries, first)),
+        )
         self._entries.clear()
-        self._tokens.clear()
+        self._characters = 0

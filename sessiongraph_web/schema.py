@@ -242,13 +242,13 @@ def log_id(relative_path: bytes) -> int:
 def create(path: Path, ddl: str) -> sqlite3.Connection:
     """Make a new guarded database with mode 0600 and return a writer on it.
 
-    Nobody sees the file yet, so it has no journal on disk and is not synced before `settle`: a build that is
-    killed leaves a file that nothing names.
+    Nobody sees the file yet, so it has no journal and is not synced before `settle`, and nothing can be rolled
+    back: a build that fails or is killed leaves a file that nothing names.
     """
     path.touch(mode=0o600, exist_ok=False)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(
-        f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
+        f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
         f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT}; BEGIN; {ddl} COMMIT;"
     )
     _tune_writer(connection)
@@ -319,19 +319,6 @@ def check_seal(connection: sqlite3.Connection, cwd: str | None) -> None:
     row = connection.execute("SELECT value FROM meta WHERE key = 'sealed_cwd'").fetchone()
     if row is None or row[0] != cwd:
         raise SessionGraphError("SESSIONGRAPH_CORRUPT")
-
-
-@contextmanager
-def savepoint(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run the block inside the open transaction, undone alone if it raises."""
-    connection.execute("SAVEPOINT block")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK TO block")
-        raise
-    finally:
-        connection.execute("RELEASE block")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def unprivileged(action: Callable[[], object]) -> None:
             os.setuid(NOBODY)
         action()
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the parent is told by the exit code
         traceback.print_exc()
     finally:
         sys.stderr.flush()
