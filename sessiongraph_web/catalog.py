@@ -12,7 +12,14 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import DamageNote, DayCount, LedgerEntry, RunReport, WorkspaceSummary, instant
+from sessiongraph_web.answers import (
+    DayCount,
+    LedgerEntry,
+    RunReport,
+    WorkspaceSummary,
+    damage_notes,
+    instant,
+)
 from sessiongraph_web.filters import StatusRequest, TimelineRequest
 from sessiongraph_web.models import Instant
 from sessiongraph_web.schema import database_name
@@ -122,6 +129,21 @@ def totals(catalog: sqlite3.Connection, scope: Scope) -> tuple[int, int, int]:
     return row[0], row[1], row[2]
 
 
+def counter(catalog: sqlite3.Connection, scope: Scope, caller: Caller) -> tuple[int, int]:
+    """Return a number that grows whenever a scoped caller's answers may change, and how many sessions it sees."""
+    events, sessions = catalog.execute(
+        f"SELECT ifnull(sum(events), 0), count(*) FROM session WHERE {scope.condition}",  # noqa: S608
+        scope.values,
+    ).fetchone()
+    if caller.kind == "session":
+        return events, sessions
+    cwds = msgspec.json.encode(sorted(caller.cwds)).decode()
+    revisions = catalog.execute(
+        "SELECT ifnull(sum(revision), 0) FROM workspace WHERE cwd IN (SELECT value FROM json_each(?))", (cwds,)
+    ).fetchone()
+    return revisions[0], sessions
+
+
 _STATE: Final = "CASE WHEN log.unreachable_since IS NULL THEN log.state ELSE 'unreachable' END"
 
 
@@ -156,11 +178,6 @@ def runs(catalog: sqlite3.Connection) -> list[RunReport]:
     """Return the recorded runs, newest first."""
     rows = catalog.execute("SELECT report FROM run ORDER BY id DESC")
     return [msgspec.json.decode(row[0], type=RunReport, dec_hook=_decode_instant) for row in rows]
-
-
-def damage_notes(faults: str) -> list[DamageNote]:
-    """Read the faults of a ledger row."""
-    return msgspec.json.decode(faults, type=list[DamageNote])
 
 
 def _ledger_entry(row: sqlite3.Row) -> LedgerEntry:

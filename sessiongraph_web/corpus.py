@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from sessiongraph_web import access, generation, logs, schema
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import SESSION_COLUMNS, IndexNote, SessionSummary, instant, session_summary
-from sessiongraph_web.config import Settings
+from sessiongraph_web.answers import (
+    SESSION_COLUMNS,
+    DamageNote,
+    IndexNote,
+    SessionSummary,
+    damage_notes,
+    instant,
+    session_summary,
+)
+from sessiongraph_web.config import MEBI, Settings
 from sessiongraph_web.damage import failure
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.generation import Generation
-from sessiongraph_web.models import Fault, Header, Resume
+from sessiongraph_web.logmap import IndexMap, LogMap, Walk
+from sessiongraph_web.models import Fault, Header
 
 IDLE_CONNECTIONS: Final = 64
 PREFIX_LENGTH: Final = 6
 ID_PREFIX: Final = "session-"
 MOST_CANDIDATES: Final = 20
+WALK_BYTES: Final = 64 * MEBI  # stored bytes of the relatives that one view walks over where no index holds them
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,11 @@ class Located:
     @property
     def id(self) -> str:
         return str(self.row["id"])
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the row is the index's; else it was made from a header in the store."""
+        return "is_unread" not in self.row
 
 
 class Pool:
@@ -101,9 +119,19 @@ class View:
     """The index as it stands for the length of one operation."""
 
     def __init__(
-        self, settings: Settings, pool: Pool, live: Generation | None, catalog: sqlite3.Connection | None
+        self,
+        settings: Settings,
+        pool: Pool,
+        live: Generation | None,
+        catalog: sqlite3.Connection | None,
+        stack: ExitStack,
     ) -> None:
         self.settings, self.pool, self.generation, self.catalog = settings, pool, live, catalog
+        self._stack = stack
+        self._lent: dict[str, sqlite3.Connection] = {}
+        self._walks: dict[int, Walk] = {}
+        self._walk_bytes = WALK_BYTES
+        self._families: dict[Caller, frozenset[int]] = {}
 
     def require_catalog(self) -> sqlite3.Connection:
         if self.catalog is None:
@@ -116,7 +144,10 @@ class View:
             return IndexNote(epoch=0, refreshed_at=None, indexing=False)
         meta = dict(self.catalog.execute("SELECT key, value FROM meta").fetchall())
         pending, total = self.catalog.execute(
-            "SELECT ifnull(sum(state = 'pending'), 0), count(*) FROM log WHERE state NOT IN ('superseded', 'ignored')"
+            """
+            SELECT ifnull(sum(state = 'pending'), 0), count(*) FROM log
+            WHERE state NOT IN ('superseded', 'ignored')
+            """
         ).fetchone()
         return IndexNote(
             epoch=int(meta.get("epoch") or 0),
@@ -139,7 +170,7 @@ class View:
     @contextmanager
     def open(self, workspace: Workspace) -> Iterator[sqlite3.Connection]:
         """Lend a reader on a workspace's database, its seal checked."""
-        with self.pool.lease(workspace.file) as connection:
+        with self.pool.lease(workspace.file) as connection, _one_state(connection):
             schema.check_seal(connection, workspace.cwd)
             yield connection
 
@@ -168,14 +199,9 @@ class View:
             )
         return found[0]
 
-    def relatives(self, caller: Caller, session_id: str) -> list[Located]:
-        """Return the visible logs whose parent is this session, oldest first."""
-        if self.catalog is None:
-            rows = [row for row in self._store_rows() if row["parent_session"] == session_id]
-        else:
-            rows = self._select("session.parent_session = ?", session_id)
-        found = self._visible(caller, rows)
-        return sorted(found, key=lambda located: (located.row["created_at"] or 0, located.id))
+    def children(self, caller: Caller, session_ids: Collection[str]) -> list[Located]:
+        """Return the visible logs whose parent is one of these sessions, oldest first."""
+        return sorted(self._visible(caller, self._children_of(session_ids)), key=by_age)
 
     def exactly(self, caller: Caller, session_id: str) -> list[Located]:
         """Return the visible logs that carry exactly this id."""
@@ -183,9 +209,18 @@ class View:
 
     def summary(self, caller: Caller, located: Located) -> SessionSummary:
         """Return a session's summary with what this caller may know of its parent and twins."""
-        row = located.row
+        return self.summaries(caller, [located])[0]
+
+    def summaries(self, caller: Caller, found: Sequence[Located]) -> list[SessionSummary]:
+        """Return the summaries of many sessions, their parents looked up together."""
+        parents = {located.row["parent_session"] for located in found} - {None}
+        visible = {located.id for located in self._visible(caller, self._all_named(parents))}
+        return [self._summary(caller, located, visible) for located in found]
+
+    def _summary(self, caller: Caller, located: Located, visible: Container[str]) -> SessionSummary:
+        row = self._told(located)
         parent = row["parent_session"]
-        seen = parent is not None and bool(self.exactly(caller, parent))
+        seen = parent in visible
         return session_summary(
             row,
             cwd=located.cwd,
@@ -194,6 +229,21 @@ class View:
             live=logs.is_live(located.path),
             duplicate=caller.is_owner and row["state"] == "duplicate",
         )
+
+    def damage(self, located: Located) -> list[DamageNote]:
+        """Return what is wrong with a log."""
+        return damage_notes(self._told(located)["faults"])
+
+    def _told(self, located: Located) -> Mapping[str, Any]:
+        """Return the row of a session with what its events tell: of one that no index holds, by a walk over its
+        log, as long as the walks of this view stay affordable."""
+        if located.is_indexed:
+            return located.row
+        if located.log_id not in self._walks:
+            self._walk_bytes -= located.row["size"]
+            if self._walk_bytes < 0:
+                return located.row
+        return {**located.row, **self.walk(located).facts()}
 
     def check_header(self, located: Located) -> Header | None:
         """Read the header of the log again and refuse it if it is no longer the session that was authorized."""
@@ -206,91 +256,127 @@ class View:
             raise not_found()
         return header
 
-    def resume_point(self, located: Located, *, ordinal: int) -> Resume:
-        """Return the nearest place at or before a record where reading can begin."""
-        with ExitStack() as stack:
-            connection = self._database_of(located, stack)
-            if connection is None:
-                return Resume()
-            row = connection.execute(
-                """
-                SELECT offset, first_ordinal, line, first_seq FROM frame
-                WHERE log_id = ? AND first_ordinal <= ? ORDER BY first_ordinal DESC LIMIT 1
-                """,
-                (located.log_id, ordinal),
-            ).fetchone()
-        return Resume(row[0], row[1], row[2], row[3] or 0) if row else Resume()
+    def map_of(self, located: Located) -> LogMap:
+        """Return where the records of a log are: as the index knows, else by walking over the log once."""
+        connection = self._database_of(located)
+        if connection is not None:
+            found = IndexMap.of(connection, located.log_id, located.path, located.row)
+            if found is not None:
+                return found
+        return self.walk(located)
 
-    @contextmanager
-    def database_of(self, located: Located) -> Iterator[sqlite3.Connection | None]:
-        """Lend a reader on the database that holds a log, or None without an index."""
-        with ExitStack() as stack:
-            yield self._database_of(located, stack)
+    def walk(self, located: Located) -> Walk:
+        """Read a whole log, once, and return what the index would know of it."""
+        if located.log_id not in self._walks:
+            self._walks[located.log_id] = Walk(
+                located.path,
+                version=located.row["version"],
+                limits=log_limits(self.settings),
+                tool_result_chars=self.settings.tool_result_chars,
+            )
+        return self._walks[located.log_id]
 
-    def _database_of(self, located: Located, stack: ExitStack) -> sqlite3.Connection | None:
-        if self.catalog is None or self.generation is None:
+    def _database_of(self, located: Located) -> sqlite3.Connection | None:
+        """Return a reader on the database that holds a log, lent until the view ends; None without an index."""
+        if self.catalog is None or self.generation is None or not located.is_indexed:
             return None
         database = schema.database_name(located.cwd)
-        row = self.catalog.execute("SELECT file FROM workspace WHERE database = ?", (database,)).fetchone()
-        if row is None:
-            return None
-        workspace = Workspace(located.cwd, database, self.generation.file(row["file"]))
-        return stack.enter_context(self.open(workspace))
+        if database not in self._lent:
+            row = self.catalog.execute("SELECT file FROM workspace WHERE database = ?", (database,)).fetchone()
+            if row is None:
+                return None
+            workspace = Workspace(located.cwd, database, self.generation.file(row["file"]))
+            self._lent[database] = self._stack.enter_context(self.open(workspace))
+        return self._lent[database]
+
+    def family(self, caller: Caller) -> frozenset[int]:
+        """Return the logs of a one-session caller: the session, and its descendants in its own workspace if they
+        were given too."""
+        if caller not in self._families:
+            self._families[caller] = frozenset(self._descend(caller))
+        return self._families[caller]
+
+    def _descend(self, caller: Caller) -> Iterator[int]:
+        seen: set[int] = set()
+        rows = [row for row in self._with_log_id(caller.log_id) if row["cwd"] in caller.cwds]
+        while rows:
+            new = [row for row in rows if row["log_id"] not in seen]
+            seen |= {row["log_id"] for row in new}
+            below = self._children_of({row["id"] for row in new}) if caller.with_descendants else []
+            rows = [row for row in below if row["cwd"] in caller.cwds]
+        yield from seen
 
     def _visible(self, caller: Caller, rows: list[Mapping[str, Any]]) -> list[Located]:
+        family = self.family(caller) if caller.kind == "session" else frozenset()
         return [
             Located(row["log_id"], self.settings.sessions / row["path"], row)
             for row in rows
-            if access.sees_session(caller, row["cwd"], row["log_id"], self._lineage(caller, row))
+            if row["log_id"] in family or access.sees_workspace(caller, row["cwd"])
         ]
 
-    def _lineage(self, caller: Caller, row: Mapping[str, Any]) -> tuple[int, ...]:
-        """Return the ancestors of a log in its own workspace, for callers to whom they matter."""
-        if not caller.with_descendants or caller.kind != "session":
-            return ()
-        seen: dict[int, None] = {}
-        parent = row["parent_session"]
-        while parent is not None:
-            found = [r for r in self._named(parent) if r["cwd"] == row["cwd"] and r["log_id"] not in seen]
-            if not found:
-                break
-            seen |= dict.fromkeys(r["log_id"] for r in found)
-            parent = found[0]["parent_session"]
-        return tuple(seen)
+    def _with_log_id(self, log_id: int | None) -> list[Mapping[str, Any]]:
+        rows = [] if self.catalog is None else self._select("session.log_id = ?", log_id)
+        return rows + [row for row in self._unread if row["log_id"] == log_id]
+
+    def _children_of(self, session_ids: Collection[str]) -> list[Mapping[str, Any]]:
+        condition = "session.parent_session IN (SELECT value FROM json_each(?))"
+        rows = [] if self.catalog is None else self._select(condition, _json(session_ids))
+        return rows + [row for row in self._unread if row["parent_session"] in session_ids]
 
     def _named(self, session_id: str) -> list[Mapping[str, Any]]:
-        if self.catalog is None:
-            return [row for row in self._store_rows() if row["id"] == session_id]
-        return self._select("session.id = ?", session_id)
+        return self._all_named([session_id])
+
+    def _all_named(self, session_ids: Collection[str]) -> list[Mapping[str, Any]]:
+        if not session_ids:
+            return []
+        condition = "session.id IN (SELECT value FROM json_each(?))"
+        rows = [] if self.catalog is None else self._select(condition, _json(session_ids))
+        return rows + [row for row in self._unread if row["id"] in session_ids]
 
     def _beginning(self, text: str) -> list[Mapping[str, Any]]:
         bare = text.removeprefix(ID_PREFIX)
+        unread = [row for row in self._unread if row["id"].removeprefix(ID_PREFIX).startswith(bare)]
         if self.catalog is None:
-            return [row for row in self._store_rows() if row["id"].removeprefix(ID_PREFIX).startswith(bare)]
+            return unread
         end = bare[:-1] + chr(min(ord(bare[-1]) + 1, 0x10FFFF))
-        return self._select(
+        read = self._select(
             "(session.id >= ? AND session.id < ?) OR (session.id >= ? AND session.id < ?)",
             bare,
             end,
             ID_PREFIX + bare,
             ID_PREFIX + end,
         )
+        return read + unread
 
     def _select(self, condition: str, *values: object) -> list[Mapping[str, Any]]:
         rows = self.require_catalog().execute(
             f"""
-            SELECT session.*, log.path, log.state, log.faults FROM session JOIN log USING (log_id)
-            WHERE {condition}
+            SELECT session.*, log.path, log.state, log.faults, log.size, log.mtime_ns, log.inode
+            FROM session JOIN log USING (log_id) WHERE {condition}
             """,  # noqa: S608 - conditions of ours, values bound
             values,
         )
         return [dict(row) for row in rows]
 
-    def _store_rows(self) -> list[Mapping[str, Any]]:
-        """Make rows from the headers in the store: what is known of sessions without an index."""
+    @cached_property
+    def _unread(self) -> list[Mapping[str, Any]]:
+        """Rows made from the headers of the logs that no index holds yet: without one, of all of them."""
+        wanted = None
+        if self.catalog is not None:
+            pending = self.catalog.execute(
+                "SELECT log_id FROM log WHERE state = 'pending' AND log_id NOT IN (SELECT log_id FROM session)"
+            )
+            wanted = {row[0] for row in pending}
+            if not wanted:
+                return []
         limits = log_limits(self.settings)
-        found = ((log, logs.peek_header(log.path, limits)) for log in logs.discover(self.settings.sessions).logs)
-        return [_row_from_header(log, header) for log, header in found if isinstance(header, Header)]
+        found = [
+            log for log in logs.discover(self.settings.sessions).logs if wanted is None or log.log_id in wanted
+        ]
+        headers = ((log, logs.peek_header(log.path, limits)) for log in found)
+        rows = [_row_from_header(log, header) for log, header in headers if isinstance(header, Header)]
+        carried = Counter(row["id"] for row in rows)
+        return [row | {"state": "duplicate"} if carried[row["id"]] > 1 else row for row in rows]
 
 
 class Corpus:
@@ -304,14 +390,43 @@ class Corpus:
     def view(self) -> Iterator[View]:
         """Open the live generation for one operation; without an index the view still reads the store."""
         live = generation.live(self.settings.index)
-        if live is None:
-            yield View(self.settings, self.pool, None, None)
-            return
-        with generation.using(live), self.pool.lease(live.catalog) as catalog:
-            yield View(self.settings, self.pool, live, catalog)
+        with ExitStack() as stack:
+            catalog = None
+            if live is not None:
+                stack.enter_context(generation.using(live))
+                catalog = stack.enter_context(self.pool.lease(live.catalog))
+                stack.enter_context(_one_state(catalog))
+            yield View(self.settings, self.pool, live, catalog, stack)
+
+    @contextmanager
+    def bare_view(self) -> Iterator[View]:
+        """Open a view without the index, for reading the store where the index cannot be used."""
+        with ExitStack() as stack:
+            yield View(self.settings, self.pool, None, None, stack)
 
     def close(self) -> None:
         self.pool.close()
+
+
+@contextmanager
+def _one_state(connection: sqlite3.Connection) -> Iterator[None]:
+    """Read everything in one transaction: an answer and its epoch are about the same state."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.DatabaseError):  # a damaged database cannot even end it; the lease closes it
+            connection.execute("ROLLBACK")
+
+
+def by_age(located: Located) -> tuple[bool, int, str, int]:
+    """Order sessions by creation, then id; one without a time comes last."""
+    created_at = located.row["created_at"]
+    return created_at is None, created_at or 0, located.id, located.log_id
+
+
+def _json(values: Collection[str]) -> str:
+    return msgspec.json.encode(list(values)).decode()
 
 
 def log_limits(settings: Settings) -> logs.Limits:
@@ -322,7 +437,11 @@ def _row_from_header(log: logs.LogFile, header: Header) -> dict[str, Any]:
     known = {
         "log_id": log.log_id,
         "path": log.relative,
+        "size": log.size,
+        "mtime_ns": log.mtime_ns,
+        "inode": log.inode,
         "state": "pending",
+        "is_unread": True,
         "faults": "[]",
         "id": header.id,
         "cwd": header.cwd,

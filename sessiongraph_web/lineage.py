@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import EllipsisType
 from typing import Final, Literal
 
 from sessiongraph_web import access
@@ -25,74 +26,72 @@ def parent(view: View, caller: Caller, located: Located) -> Relative | None:
 
 def children(view: View, caller: Caller, located: Located) -> list[Relative]:
     """Return the visible children, oldest first."""
-    found = view.relatives(caller, located.id)
+    found = view.children(caller, [located.id])
     return [_relative(child, _link(child)) for child in found if child.log_id != located.log_id]
 
 
 def ancestors(view: View, caller: Caller, located: Located) -> tuple[list[SessionSummary], bool]:
     """Walk up to the root: the visible ancestors, and whether the walk reached it. A loop is INVALID_LINEAGE."""
     seen, at = {located.id}, located
-    found: list[SessionSummary] = []
-    while (parent_id := at.row["parent_session"]) is not None:
+    found: list[Located] = []
+    complete = True
+    while complete and (parent_id := at.row["parent_session"]) is not None:
         if parent_id in seen:
             raise SessionGraphError("SESSION_QUERY_INVALID_LINEAGE")
         seen.add(parent_id)
         candidates = view.exactly(caller, parent_id)
-        if not candidates:
-            return found, False
-        at = _nearest(candidates, at)
-        found.append(view.summary(caller, at))
-    return found, True
+        complete = bool(candidates)
+        if complete:
+            at = _nearest(candidates, at)
+            found.append(at)
+    return view.summaries(caller, found), complete
 
 
 def descendants(view: View, caller: Caller, root: Located) -> list[Branch]:
     """Return the tree below a session, oldest first; a session is shown once however often it is reached."""
+    found = list(_below(view, caller, root))
+    summaries = view.summaries(caller, [child for child, _ in found])
     branches: dict[int, list[Branch]] = {root.log_id: []}
-    waiting = [root]
-    while waiting and len(branches) < MOST_RELATIVES:
-        at = waiting.pop(0)
-        for child in view.relatives(caller, at.id):
-            if child.log_id in branches:
-                continue
-            below = branches[child.log_id] = []
-            branches[at.log_id].append(
-                Branch(session=view.summary(caller, child), link=_link(child), descendants=below)
-            )
-            waiting.append(child)
+    for summary, (child, parent) in zip(summaries, found, strict=True):
+        below = branches[child.log_id] = []
+        branches[parent.log_id].append(Branch(session=summary, link=_link(child), descendants=below))
     return branches[root.log_id]
 
 
 def has_hidden(view: View, root: Located, branches: list[Branch]) -> bool:
     """Say whether anything below the session lies outside what `branches` show."""
     shown = {root.id} | {branch.session.id for branch in _flatten(branches) if branch.session}
-    everything = (child for session_id in shown for child in view.relatives(access.OWNER, session_id))
-    return any(child.id not in shown for child in everything)
+    return any(child.id not in shown for child in view.children(access.OWNER, shown))
 
 
 def preorder(view: View, caller: Caller, root: Located) -> list[Located]:
     """Return the descendants of a session in its own workspace, depth first, each once."""
-    seen, waiting = {root.log_id}, [root]
-    found: list[Located] = []
-    while waiting and len(found) < MOST_RELATIVES:
+    below: dict[int, list[Located]] = {root.log_id: []}
+    for child, parent in _below(view, caller, root, within=root.cwd):
+        below[parent.log_id].append(child)
+        below[child.log_id] = []
+    found, waiting = [], list(reversed(below[root.log_id]))
+    while waiting:
         at = waiting.pop()
-        if at.log_id != root.log_id:
-            found.append(at)
-        below = [c for c in view.relatives(caller, at.id) if c.log_id not in seen and c.cwd == root.cwd]
-        seen |= {child.log_id for child in below}
-        waiting.extend(reversed(below))
+        found.append(at)
+        waiting.extend(reversed(below[at.log_id]))
     return found
 
 
-def visible_ids(view: View, caller: Caller) -> list[int]:
-    """Return the logs of a one-session caller: the session, and its descendants if they were given too."""
-    row = view.require_catalog().execute("SELECT id FROM session WHERE log_id = ?", (caller.log_id,)).fetchone()
-    if row is None:
-        return []
-    roots = [located for located in view.exactly(caller, row["id"]) if located.log_id == caller.log_id]
-    found = [located.log_id for located in roots]
-    if caller.with_descendants:
-        found += [located.log_id for root in roots for located in preorder(view, caller, root)]
-    return found
+def _below(
+    view: View, caller: Caller, root: Located, within: str | EllipsisType | None = ...
+) -> Iterator[tuple[Located, Located]]:
+    """Yield every visible descendant once, with the parent it was reached from: level by level, oldest first."""
+    level, seen = {root.id: root}, {root.log_id}
+    while level and len(seen) <= MOST_RELATIVES:
+        found = [child for child in view.children(caller, level) if child.log_id not in seen]
+        if within is not ...:
+            found = [child for child in found if child.cwd == within]
+        found = found[: MOST_RELATIVES + 1 - len(seen)]
+        seen |= {child.log_id for child in found}
+        for child in found:
+            yield child, level[child.row["parent_session"]]
+        level = {child.id: child for child in reversed(found)}
 
 
 def _link(located: Located) -> Literal["fork", "subagent"]:
@@ -101,8 +100,9 @@ def _link(located: Located) -> Literal["fork", "subagent"]:
 
 def _relative(located: Located, link: Literal["parent", "fork", "subagent"]) -> Relative:
     row = located.row
+    title = row["title"] if located.is_indexed else None
     return Relative(
-        id=located.id, log_id=located.log_id, title=row["title"], created_at=instant(row["created_at"]), link=link
+        id=located.id, log_id=located.log_id, title=title, created_at=instant(row["created_at"]), link=link
     )
 
 

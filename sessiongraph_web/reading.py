@@ -2,98 +2,75 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain, islice
 from typing import Any, Final
-
-import msgspec
 
 from sessiongraph_web import documents, logs
 from sessiongraph_web.answers import EventTrace, EventView, instant
 from sessiongraph_web.corpus import Located, View, log_limits
 from sessiongraph_web.errors import SessionGraphError
-from sessiongraph_web.models import (
-    SURFACE_TYPES,
-    Event,
-    InvalidSurface,
-    Replace,
-    Resume,
-    Surface,
-)
-from sessiongraph_web.repair import OpenTurn
-from sessiongraph_web.surface import Fold
+from sessiongraph_web.framemap import Stretch
+from sessiongraph_web.logmap import LogMap
+from sessiongraph_web.models import Event, InvalidSurface, Replace, Resume, Surface
+from sessiongraph_web.surface import classify
 
 PAGE_CHARS: Final = 400_000  # text on one page of events, after clipping
 STRING_CHARS: Final = 16_000  # a longer string of an event is clipped on pages; the event's own page has it whole
-MOST_PARTNERS: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """The surface class of any event of a log, without an entry for each."""
-
-    replaced_by: dict[int, int]  # ordinal → seq of the event that took its place
-    fault_ordinal: int | None
-    inherited_count: int
-
-    def surface(self, event: Event) -> Surface:
-        if self.fault_ordinal is not None and event.ordinal >= self.fault_ordinal:
-            return "unknown"
-        if event.ordinal in self.replaced_by:
-            return "shadowed"
-        on_surface = event.type in SURFACE_TYPES and (
-            event.surface_op == "append" or isinstance(event.surface_op, Replace)
-        )
-        return "current" if on_surface else "log-only"
+MOST_PARTNERS: Final = 20  # of a page's calls and results whose partner is looked for elsewhere in the log
+MOST_SOURCES: Final = 20  # of the events that one of them cites, or that cite it
 
 
 class LogReader:
-    """Reads one log for one operation, with the index as a map where there is one."""
+    """Reads one log for one operation: what is known of the whole log says where the asked part is."""
 
     def __init__(self, view: View, located: Located) -> None:
-        self.view, self.located = view, located
+        self.located = located
         self.limits = log_limits(view.settings)
+        self._view = view
 
-    def events(self, resume: Resume | None = None) -> Iterator[Event]:
+    @cached_property
+    def map(self) -> LogMap:
+        return self._view.map_of(self.located)
+
+    def events(self, resume: Resume | None = None, until: int | None = None) -> Iterator[Event]:
         """Yield the events from a resume point on."""
         for unit in logs.read(
-            self.located.path, resume=resume or Resume(), version=self.version, limits=self.limits
+            self.located.path,
+            resume=resume or Resume(),
+            version=self.located.row["version"],
+            limits=self.limits,
+            until=until,
         ):
             if isinstance(unit, Event):
                 yield unit
 
-    @property
-    def version(self) -> int:
-        return int(self.located.row["version"])
+    def window(self, ordinal: int) -> tuple[int | None, Iterator[Event]]:
+        """Return the turn that is open before a record, and the events from it on, closers included."""
+        stretch = self.map.stretch_at(ordinal)
+        turn = stretch.first_turn if stretch else None
+        found = chain(self.events(_beginning(stretch) if stretch else None), self._closers())
+        for event in found:
+            if event.ordinal >= ordinal:
+                return turn, chain([event], found)
+            _, turn = documents.turn_of(event, turn)
+        return turn, iter(())
 
-    def from_ordinal(self, ordinal: int) -> Iterator[Event]:
-        """Yield the events from a record on, reading from the nearest frame before it."""
-        found = self.events(self.view.resume_point(self.located, ordinal=ordinal))
-        return (event for event in found if event.ordinal >= ordinal)
+    def at(self, ordinal: int) -> Event:
+        """Return the event at a position; nothing there is EVENT_NOT_FOUND."""
+        found = next(self.window(ordinal)[1], None)
+        if found is None or found.ordinal != ordinal:
+            raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
+        return found
 
     def ordinals_of_seq(self, seq: int) -> list[int]:
-        """Return the ordinals of every event that carries a seq, reading only the stretches that may hold one."""
-        with self.view.database_of(self.located) as connection:
-            stretches = _stretches(connection, self.located.log_id, seq) if connection else [(Resume(), None)]
-        found: list[int] = []
-        for resume, until in stretches:
-            units = logs.read(
-                self.located.path, resume=resume, version=self.version, limits=self.limits, until=until
-            )
-            found += [u.ordinal for u in units if isinstance(u, Event) and _carries(u, seq)]
-        return sorted(set(found))
-
-    def record_count(self) -> int:
-        """Return how many records the log holds (without an index by reading it)."""
-        with self.view.database_of(self.located) as connection:
-            if connection:
-                row = connection.execute(
-                    "SELECT max(last_ordinal) + 1 FROM frame WHERE log_id = ?", (self.located.log_id,)
-                ).fetchone()
-                return int(row[0] or 0)
-        return sum(1 for _ in self.events())
+        """Return the ordinals of every event that carries a seq; none is EVENT_NOT_FOUND."""
+        found = [event.ordinal for event in self._carrying(seq)]
+        found = found or [closer.ordinal for closer in self.closers if closer.seq == seq]
+        if not found:
+            raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
+        return found
 
     def ordinal_at(self, time: int) -> int:
         """Return the first record at or after a moment; the last one if there is none."""
@@ -104,97 +81,105 @@ class LogReader:
                 break
         return last
 
-    def classes(self, events: Iterable[Event]) -> Classes:
-        """Return what is needed to class some events: from the index, else by folding the log."""
-        ordinals = [event.ordinal for event in events]
-        with self.view.database_of(self.located) as connection:
-            if connection is None:
-                return self._folded_classes()
-            session = connection.execute(
-                "SELECT surface_fault_ordinal, inherited_count FROM session WHERE log_id = ?",
-                (self.located.log_id,),
-            ).fetchone()
-            if session is None:
-                return self._folded_classes()
-            rows = connection.execute(
-                "SELECT ordinal, by_seq FROM shadow WHERE log_id = ? AND ordinal BETWEEN ? AND ?",
-                (self.located.log_id, min(ordinals, default=0), max(ordinals, default=-1)),
-            ).fetchall()
-        return Classes(dict(map(tuple, rows)), session[0], session[1])
-
+    @cached_property
     def closers(self) -> list[Event]:
-        """Return the closing events that an open turn at the end of the log would get."""
-        turn, last = OpenTurn(), None
-        if (carried := self._carried()) is not None:
-            turn = OpenTurn.from_carried(carried["turn"])
-            last = next(reversed(list(self.from_ordinal(max(0, self.record_count() - 1)))), None)
-        else:
-            for event in self.events():
-                turn.push(event)
-                last = event
-        if not turn.is_open or last is None:
+        """The closing events that an open turn at the end of the log gets, unless a process still writes it."""
+        if not self.map.open_turn.is_open or logs.is_live(self.located.path) is True:
             return []
-        return turn.closers(ordinal=last.ordinal + 1, seq=(last.seq or 0) + last.count, time=last.time)
+        stretch = self.map.stretch_at(max(0, self.map.records - 1))
+        *_, last = self.events(_beginning(stretch) if stretch else None)
+        return self.map.open_turn.closers(
+            ordinal=last.ordinal + 1, seq=(last.seq or 0) + last.count, time=last.time
+        )
+
+    def _closers(self) -> Iterator[Event]:
+        yield from self.closers
+
+    def surface(self, event: Event) -> Surface:
+        """Return the surface class of an event."""
+        shadowed = self.map.replaced_by(event.ordinal, event.ordinal)
+        return classify(event.type, event.ordinal, shadowed=shadowed, fault_ordinal=self.map.fault_ordinal)
+
+    def views(self, turn: int | None, events: list[Event], *, clip: bool) -> list[EventView]:
+        """Return neighbouring events as answers show them; `turn` is the one that was open before the first."""
+        replaced_by = self.map.replaced_by(events[0].ordinal, events[-1].ordinal) if events else {}
+        partners = self._partners(events)
+        shown = []
+        for event in events:
+            own, turn = documents.turn_of(event, turn)
+            data, clipped = clip_strings(event.data) if clip else (event.data, False)
+            shown.append(
+                EventView(
+                    ordinal=event.ordinal,
+                    seq=event.seq,
+                    type=event.type,
+                    time=instant(event.time),
+                    turn=own,
+                    surface=classify(
+                        event.type, event.ordinal, shadowed=replaced_by, fault_ordinal=self.map.fault_ordinal
+                    ),
+                    inherited=event.ordinal < self.map.inherited_count,
+                    synthetic=event.synthetic,
+                    replaced_by=replaced_by.get(event.ordinal),
+                    partner=partners.get(event.ordinal),
+                    data=data,
+                    clipped=clipped,
+                )
+            )
+        return shown
 
     def trace(self, event: Event) -> EventTrace:
         """Return the relations of an event; INVALID_SURFACE where the fold stopped before it."""
-        if event.seq is None:
+        surface = self.surface(event)
+        if event.seq is None or surface == "unknown":
             raise SessionGraphError("SESSION_QUERY_INVALID_SURFACE")
-        classes = self.classes([event])
-        if classes.surface(event) == "unknown":
-            raise SessionGraphError("SESSION_QUERY_INVALID_SURFACE")
-        with self.view.database_of(self.located) as connection:
-            relations = _indexed_relations(connection, self.located.log_id, event) if connection else None
-        chain, replaced, derived = relations or self._folded_relations(event)
-        sources = event.source_event_seqs
+        chain = list(self._chain(event.ordinal))
         return EventTrace(
             session_id=self.located.id,
             log_id=self.located.log_id,
             seq=event.seq,
             type=event.type,
             time=instant(event.time),
-            surface=classes.surface(event),
+            surface=surface,
             replaced_by=chain[0] if chain else None,
             replacement_chain=chain,
-            replaced_event_seqs=replaced,
-            source_event_seqs=[] if sources is None or isinstance(sources, InvalidSurface) else sources,
-            derived_event_seqs=derived,
+            replaced_event_seqs=self.map.replaced(event.ordinal),
+            source_event_seqs=_sources(event),
+            derived_event_seqs=[seq for _, seq in self.map.citing(event.seq)],
         )
 
-    def _carried(self) -> dict[str, Any] | None:
-        with self.view.database_of(self.located) as connection:
-            if connection is None:
-                return None
-            row = connection.execute(
-                "SELECT carried FROM log WHERE log_id = ?", (self.located.log_id,)
-            ).fetchone()
-        carried: dict[str, Any] | None = msgspec.json.decode(row[0]) if row else None
-        return carried
+    def _chain(self, ordinal: int) -> Iterator[int]:
+        while (by := self.map.replacer(ordinal)) is not None:
+            ordinal, seq = by
+            yield seq
 
-    def _fold(self) -> tuple[Fold, dict[int, tuple[int, int]], list[Event]]:
-        """Fold the whole log: the fold, {ordinal: (ordinal, seq) of the replacer}, and the surface events."""
-        fold, replacers, cited = Fold(), {}, []
-        for event in self.events():
-            change = fold.push(event)
-            for node in change.shadowed:
-                replacers[node.ordinal] = (event.ordinal, event.seq or 0)
-            if event.source_event_seqs:
-                cited.append(event)
-        return fold, replacers, cited
+    def _carrying(self, seq: int) -> list[Event]:
+        """Return every event that carries a seq, reading only the stretches that may hold one."""
+        found: dict[int, Event] = {}
+        for stretch in self.map.stretches_with(seq):
+            events = self.events(_beginning(stretch), stretch.end)
+            found |= {event.ordinal: event for event in events if _carries(event, seq)}
+        return [found[ordinal] for ordinal in sorted(found)]
 
-    def _folded_classes(self) -> Classes:
-        fold, replacers, _ = self._fold()
-        return Classes({ordinal: by[1] for ordinal, by in replacers.items()}, fold.fault_ordinal, 0)
+    def _partners(self, events: list[Event]) -> dict[int, int]:
+        """Return {ordinal: ordinal of its partner} for calls and results: on the page by call id, both ways;
+        where the other one is elsewhere in the log, by what the result cites."""
+        partners = _pairs(events)
+        alone = [event for event in events if _is_pairable(event) and event.ordinal not in partners]
+        for event in alone[:MOST_PARTNERS]:
+            other = self._call_of(event) if event.type == "tool/result" else self._result_of(event)
+            if other is not None:
+                partners[event.ordinal] = other
+        return partners
 
-    def _folded_relations(self, event: Event) -> tuple[list[int], list[int], list[int]]:
-        _, replacers, cited = self._fold()
-        chain, at = [], event.ordinal
-        while at in replacers:
-            at, seq = replacers[at]
-            chain.append(seq)
-        replaced = [ordinal for ordinal, by in replacers.items() if by[0] == event.ordinal]
-        derived = [e.seq for e in cited if e.seq is not None and event.seq in _sources(e)]
-        return chain, replaced, derived
+    def _call_of(self, result: Event) -> int | None:
+        calls = (call for seq in _sources(result)[:MOST_SOURCES] for call in self._carrying(seq))
+        return next((call.ordinal for call in calls if _answers(result, call)), None)
+
+    def _result_of(self, call: Event) -> int | None:
+        citing = [] if call.seq is None else self.map.citing(call.seq)
+        results = (self.at(ordinal) for ordinal, _ in citing[:MOST_SOURCES])
+        return next((result.ordinal for result in results if _answers(result, call)), None)
 
 
 def page(events: Iterator[Event], limit: int) -> tuple[list[Event], bool]:
@@ -209,35 +194,7 @@ def page(events: Iterator[Event], limit: int) -> tuple[list[Event], bool]:
     return taken, False
 
 
-def views(events: list[Event], classes: Classes, *, turn: int | None, clip: bool) -> list[EventView]:
-    """Return events as answers show them; `turn` is the one that was open before the first."""
-    partners = _partners(events)
-    shown = []
-    for event in events:
-        own = event.data.get("turn")
-        turn = own if type(own) is int else turn
-        data, clipped = clip_strings(event.data) if clip else (event.data, False)
-        shown.append(
-            EventView(
-                ordinal=event.ordinal,
-                seq=event.seq,
-                type=event.type,
-                time=instant(event.time),
-                turn=turn,
-                surface=classes.surface(event),
-                inherited=event.ordinal < classes.inherited_count,
-                synthetic=event.synthetic,
-                replaced_by=classes.replaced_by.get(event.ordinal),
-                partner=partners.get(event.ordinal),
-                data=data,
-                clipped=clipped,
-            )
-        )
-    return shown
-
-
-def _partners(events: list[Event]) -> dict[int, int]:
-    """Return {ordinal: ordinal of its partner} for the calls and results of a page, both ways."""
+def _pairs(events: list[Event]) -> dict[int, int]:
     pairs = documents.Pairs()
     partners: dict[int, int] = {}
     for event in events:
@@ -245,6 +202,19 @@ def _partners(events: list[Event]) -> dict[int, int]:
         if call is not None:
             partners |= {call: event.ordinal, event.ordinal: call}
     return partners
+
+
+def _is_pairable(event: Event) -> bool:
+    return event.call_id is not None and not isinstance(event.surface_op, Replace) and not event.synthetic
+
+
+def _answers(result: Event, call: Event) -> bool:
+    return (
+        (call.type, result.type) == ("tool/call", "tool/result")
+        and call.call_id == result.call_id
+        and call.ordinal < result.ordinal
+        and not isinstance(result.surface_op, Replace)
+    )
 
 
 def clip_strings(value: Any) -> tuple[Any, bool]:
@@ -274,34 +244,8 @@ def _measure(value: Any) -> int:
     return 4
 
 
-def _stretches(connection: sqlite3.Connection, log_id: int, seq: int) -> list[tuple[Resume, int | None]]:
-    rows = connection.execute(
-        """
-        SELECT offset, first_ordinal, line, first_seq, end FROM frame
-        WHERE log_id = ? AND first_seq <= ? AND last_seq >= ? ORDER BY offset
-        """,
-        (log_id, seq, seq),
-    )
-    return [(Resume(row[0], row[1], row[2], row[3] or 0), row[4]) for row in rows]
-
-
-def _indexed_relations(
-    connection: sqlite3.Connection, log_id: int, event: Event
-) -> tuple[list[int], list[int], list[int]]:
-    chain: list[int] = []
-    at = event.ordinal
-    while row := connection.execute(
-        "SELECT by_ordinal, by_seq FROM shadow WHERE log_id = ? AND ordinal = ?", (log_id, at)
-    ).fetchone():
-        at = row[0]
-        chain.append(row[1])
-    replaced = connection.execute(
-        "SELECT seq FROM shadow WHERE log_id = ? AND by_ordinal = ? ORDER BY place", (log_id, event.ordinal)
-    )
-    derived = connection.execute(
-        "SELECT seq FROM citation WHERE log_id = ? AND source_seq = ? ORDER BY ordinal", (log_id, event.seq)
-    )
-    return chain, [row[0] for row in replaced], [row[0] for row in derived]
+def _beginning(stretch: Stretch) -> Resume:
+    return Resume(stretch.offset, stretch.first_ordinal, stretch.line, stretch.first_seq or 0)
 
 
 def _sources(event: Event) -> list[int]:

@@ -1,0 +1,227 @@
+"""What is known of a whole log before a part of it is read: from the index, or from one walk over the log."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from sessiongraph_web import documents, logs, redact, tracing
+from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.framemap import FrameMap, Stretch
+from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface
+from sessiongraph_web.repair import OpenTurn
+from sessiongraph_web.surface import Fold
+
+_STRETCH: Final = ", ".join(Stretch._fields)
+
+
+class LogMap(Protocol):
+    """Where the records of a log are, and how they relate to each other. Ordinals address, seqs name."""
+
+    records: int
+    fault_ordinal: int | None  # where the surface fold stopped
+    inherited_count: int
+    open_turn: OpenTurn
+
+    def stretch_at(self, ordinal: int) -> Stretch | None:
+        """Return the last stretch that begins at or before a record."""
+
+    def stretches_with(self, seq: int) -> list[Stretch]:
+        """Return the stretches that may hold an event with this seq."""
+
+    def replaced_by(self, first: int, last: int) -> dict[int, int]:
+        """Return {ordinal: seq of the event that took its place} of a range of records, both ends included."""
+
+    def replacer(self, ordinal: int) -> tuple[int, int] | None:
+        """Return the ordinal and seq of the event that took a record's place."""
+
+    def replaced(self, ordinal: int) -> list[int]:
+        """Return the seqs of what a record took the place of, in surface order."""
+
+    def citing(self, seq: int) -> list[tuple[int, int]]:
+        """Return the ordinals and seqs of the events that name this seq as a source, in order."""
+
+
+class IndexMap:
+    """The map that the index has of a log."""
+
+    def __init__(self, connection: sqlite3.Connection, log_id: int, *, grown: bool) -> None:
+        self._connection, self._log_id, self._grown = connection, log_id, grown
+        session = self._row("SELECT surface_fault_ordinal, inherited_count FROM session WHERE log_id = ?")
+        log = self._row("SELECT carried FROM log WHERE log_id = ?")
+        frame = self._row("SELECT ifnull(max(last_ordinal) + 1, 0) FROM frame WHERE log_id = ?")
+        self.fault_ordinal: int | None = session[0]
+        self.inherited_count: int = session[1]
+        self.open_turn = OpenTurn.from_carried(msgspec.json.decode(log[0])["turn"])
+        self.records: int = frame[0]
+
+    @classmethod
+    def of(
+        cls, connection: sqlite3.Connection, log_id: int, path: Path, seen: Mapping[str, Any]
+    ) -> IndexMap | None:
+        """Return the map of a log that still begins with the bytes that were indexed, else None.
+
+        `seen` holds the size, mtime_ns and inode of the file as it was indexed.
+        """
+        row = connection.execute(
+            "SELECT resume_offset, fingerprint FROM log JOIN session USING (log_id) WHERE log_id = ?", (log_id,)
+        ).fetchone()
+        if row is None:
+            return None
+        facts = _facts(path)
+        if (facts.st_size, facts.st_mtime_ns, facts.st_ino) == (seen["size"], seen["mtime_ns"], seen["inode"]):
+            return cls(connection, log_id, grown=False)
+        if facts.st_size < row[0] or logs.fingerprint(path, row[0]) != row[1]:
+            return None
+        return cls(connection, log_id, grown=True)
+
+    def stretch_at(self, ordinal: int) -> Stretch | None:
+        return self._stretch("first_ordinal <= ? ORDER BY first_ordinal DESC LIMIT 1", ordinal)
+
+    def stretches_with(self, seq: int) -> list[Stretch]:
+        rows = self._rows(
+            f"SELECT {_STRETCH} FROM frame WHERE log_id = ? AND first_seq <= ? AND last_seq >= ? ORDER BY offset",  # noqa: S608
+            seq,
+            seq,
+        )
+        found = [Stretch(*row) for row in rows]
+        tail = self._stretch("1 ORDER BY offset DESC LIMIT 1") if self._grown else None
+        if tail is None:
+            return found
+        return [*(stretch for stretch in found if stretch.offset != tail.offset), tail._replace(end=_NO_END)]
+
+    def replaced_by(self, first: int, last: int) -> dict[int, int]:
+        rows = self._rows(
+            "SELECT ordinal, by_seq FROM shadow WHERE log_id = ? AND ordinal BETWEEN ? AND ?", first, last
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def replacer(self, ordinal: int) -> tuple[int, int] | None:
+        rows = self._rows("SELECT by_ordinal, by_seq FROM shadow WHERE log_id = ? AND ordinal = ?", ordinal)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def replaced(self, ordinal: int) -> list[int]:
+        rows = self._rows("SELECT seq FROM shadow WHERE log_id = ? AND by_ordinal = ? ORDER BY place", ordinal)
+        return [row[0] for row in rows]
+
+    def citing(self, seq: int) -> list[tuple[int, int]]:
+        rows = self._rows(
+            "SELECT ordinal, seq FROM citation WHERE log_id = ? AND source_seq = ? ORDER BY ordinal", seq
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def _stretch(self, condition: str, *values: int) -> Stretch | None:
+        rows = self._rows(f"SELECT {_STRETCH} FROM frame WHERE log_id = ? AND {condition}", *values)  # noqa: S608
+        return Stretch(*rows[0]) if rows else None
+
+    def _row(self, sql: str) -> sqlite3.Row:
+        row: sqlite3.Row = self._connection.execute(sql, (self._log_id,)).fetchone()
+        return row
+
+    def _rows(self, sql: str, *values: int) -> list[sqlite3.Row]:
+        return self._connection.execute(sql, (self._log_id, *values)).fetchall()
+
+
+_NO_END: Final = 2**62  # of a stretch that goes on to wherever the file ends by now
+
+
+class Walk:
+    """The map that one walk over a log makes, and the facts of its session: what the index would hold."""
+
+    def __init__(self, path: Path, *, version: int, limits: logs.Limits, tool_result_chars: int) -> None:
+        self.fold, self.digest, self.open_turn = Fold(), documents.Digest(), OpenTurn()
+        self.faults: list[Fault] = []
+        self.records = self.own = 0
+        self._frames = FrameMap(0, 0)
+        self._replacers: dict[int, tuple[int, int]] = {}
+        self._replaced: dict[int, list[int]] = {}
+        self._citing: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._tool_result_chars = tool_result_chars
+        damaged = False
+        for unit in logs.read(path, version=version, detail="index", limits=limits):
+            match unit:
+                case Event():
+                    self._push(unit, damaged)
+                    damaged = False
+                case Header():
+                    self.digest = documents.Digest(unit)
+                case Fault():
+                    self.faults.append(unit)
+                    damaged = damaged or unit.code in tracing.LOSSES
+                case FrameEnd():
+                    self._frames.end(unit)
+        self._frames.close()
+        self.fault_ordinal = self.fold.fault_ordinal
+        self.inherited_count = self.digest.inherited_count
+
+    def facts(self) -> dict[str, Any]:
+        """Return the columns of the session's row that only its events tell."""
+        digest = self.digest
+        counted = ("last_at", "inherited_count", "events", "turns", "tool_calls", "tool_errors")
+        return {name: getattr(digest, name) for name in (*counted, "input_tokens", "output_tokens")} | {
+            "title": redact.mask(digest.title)[0],
+            "models": msgspec.json.encode(digest.models).decode(),
+            "entries": self.own,
+            "damage": len(self.faults),
+            "surface_fault": self.fold.fault,
+            "open_turn": self.open_turn.is_open,
+            "faults": msgspec.json.encode(self.faults).decode(),
+        }
+
+    def stretch_at(self, ordinal: int) -> Stretch | None:
+        return next((s for s in reversed(self._frames.rows) if s.first_ordinal <= ordinal), None)
+
+    def stretches_with(self, seq: int) -> list[Stretch]:
+        return [
+            stretch
+            for stretch in self._frames.rows
+            if stretch.first_seq is not None
+            and stretch.last_seq is not None
+            and stretch.first_seq <= seq <= stretch.last_seq
+        ]
+
+    def replaced_by(self, first: int, last: int) -> dict[int, int]:
+        return {ordinal: by[1] for ordinal, by in self._replacers.items() if first <= ordinal <= last}
+
+    def replacer(self, ordinal: int) -> tuple[int, int] | None:
+        return self._replacers.get(ordinal)
+
+    def replaced(self, ordinal: int) -> list[int]:
+        return self._replaced.get(ordinal, [])
+
+    def citing(self, seq: int) -> list[tuple[int, int]]:
+        return self._citing.get(seq, [])
+
+    def _push(self, event: Event, damaged: bool) -> None:
+        change = self.fold.push(event, damaged=damaged)
+        border = self.digest.inherited_count
+        self.digest.push(event)
+        self.open_turn.push(event)
+        self._frames.see(event, self.digest.turn)
+        self.records = event.ordinal + 1
+        if self.digest.inherited_count != border:
+            self.own = 0
+        self.own += len(documents.extract(event, tool_result_chars=self._tool_result_chars))
+        if event.seq is None:
+            return
+        for node in change.shadowed:
+            self._replacers.setdefault(node.ordinal, (event.ordinal, event.seq))
+        if change.shadowed:
+            self._replaced[event.ordinal] = [node.seq for node in change.shadowed]
+        sources = event.source_event_seqs
+        if sources and not isinstance(sources, InvalidSurface):
+            for source in dict.fromkeys(sources):
+                self._citing[source].append((event.ordinal, event.seq))
+
+
+def _facts(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise SessionGraphError("SESSION_QUERY_PERSISTENCE_FAILED") from error
