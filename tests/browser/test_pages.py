@@ -58,6 +58,7 @@ class Site:
         rich = f"/sessions/{self.world.ids['rich']}"
         found = ["/", "/search", f"/search?q={HOME_WORD}", "/search?q=nothingatall", "/timeline", "/workspaces"]
         found += ["/status?ledger=1", rich, f"{rich}?view=focus", f"{rich}/events", f"{rich}/events/3"]
+        found += [f"/sessions/{self.world.ids[role]}" for role in ("fork", "compacted")]
         return [*found, f"/trace/{self.world.ids['home']}"]
 
 
@@ -65,6 +66,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     world = home_only(tmp_path_factory.mktemp("browser"))
     world.write("rich", _rich())
+    world.write("compacted", _compacted())
     world.build()
     with _served(world) as (address, link), sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
@@ -75,6 +77,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             page.click("main button")
         yield Site(world, address, browser, context.storage_state())
         browser.close()
+
+
+def _compacted() -> Log:
+    log = Log(HOME)
+    asked = log.user("広告 " * 40)
+    context = log.user("context " * 40, kind="subagent-settled")
+    answered = log.assistant("answer " * 40, reasoning="thoughts " * 40)
+    log.compact("what was said", asked, answered, [asked, context, answered])
+    return log
 
 
 def _rich() -> Log:
