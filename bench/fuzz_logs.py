@@ -4,8 +4,8 @@
     bench/fuzz_logs.py LOG_OR_FOLDER... [--runs 10000] [--seed 1] [--seconds 2] [--mebibytes 64]
 
 Mutations are of the stored bytes (flips, cuts, doubled, moved and foreign pieces, zeros) and, under the
-container, of the lines (the same, compressed again). Each mutated log is read in full and for the index, peeked at,
-fingerprinted and unpacked. The suite runs a few hundred of these.
+container, of the lines (the same, compressed again). Each mutated log is read in full and for the index, peeked
+at, fingerprinted and unpacked. The suite runs a few hundred of these.
 """
 
 from __future__ import annotations
