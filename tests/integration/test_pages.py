@@ -323,6 +323,27 @@ async def test_only_the_owner_runs_the_index(rich: Rich, served: Datasette) -> N
     assert (mine.status, mine.header("location"), theirs.status) == (303, "/status", 404)
 
 
+@pytest.mark.parametrize("with_descendants", [False, True])
+async def test_a_one_session_caller_has_every_page_of_it(
+    rich: Rich, served: Datasette, with_descendants: bool
+) -> None:
+    """Who was given one session reads it on every page, and learns nothing of what stands beside it."""
+    log_id = rich.world.log_ids["home"]
+    caller = Caller("session", frozenset({HOME}), log_id, with_descendants, "reader")
+    headers = rich.bearer(caller)
+    spelled = rich.world.ids["home"]
+    paths = ["/", "/timeline", "/workspaces", "/status", f"/search?q={HOME_WORD}", f"/sessions/{spelled}"]
+    for path in [*paths, f"/sessions/{spelled}/events/1", f"/trace/{spelled}"]:
+        page, data = await ask(served, path, headers=headers), await ask(served, twin(path), headers=headers)
+        assert (path, page.status, data.status) == (path, 200, 200)
+        for role, other in rich.world.ids.items():
+            if role not in ("home", "fork", "subagent"):
+                assert canonical(other) not in page.text, (path, role)
+        assert FOREIGN not in page.text
+    fork = await ask(served, f"/sessions/{rich.world.ids['fork']}", headers=headers)
+    assert fork.status == (200 if with_descendants else 404)
+
+
 async def test_a_scoped_page_says_what_it_is_scoped_to(rich: Rich, served: Datasette) -> None:
     """A caller with one workspace is told so on every page, and sees nothing of others."""
     page = Page(await ask(served, "/", headers=rich.scoped))
