@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import click
 import msgspec
@@ -25,6 +25,7 @@ import msgspec
 from sessiongraph_web import (
     __version__,
     access,
+    checking,
     config,
     console,
     filters,
@@ -48,6 +49,7 @@ from sessiongraph_web.toolschemas import TOOLS
 DEFAULT_PORT: Final = 8642
 DEFAULT_MCP_PORT: Final = 8643
 DAY_SECONDS: Final = 86_400
+FORMATS: Final = get_args(filters.ExportFormat)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -121,6 +123,29 @@ def index(sessions: Path | None, index: Path | None, force: bool, prune: bool, a
     _print(report, lambda found, _: [console.run_report(found)], as_json=as_json)
     if report.outcome == "interrupted":
         raise SystemExit(130)
+
+
+@main.command()
+@places
+@click.option(
+    "--sample",
+    type=click.IntRange(0),
+    default=checking.SAMPLE_SESSIONS,
+    show_default=True,
+    help="How many sessions to read from the store again; 0 reads every one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def check(sessions: Path | None, index: Path | None, sample: int, as_json: bool) -> None:
+    """Check the index against itself and against the store. Exits with 1 if anything is wrong.
+
+    Example: sessiongraph-web check --sample 0
+    """
+    settings = config.load({"sessions": sessions, "index": index})
+    with indexer.locked(settings):
+        report = checking.Check(settings, sample=sample).perform()
+    _print(report, lambda found, _: console.check_report(found), as_json=as_json)
+    if not report.sound:
+        raise SystemExit(1)
 
 
 @main.command()
@@ -236,17 +261,26 @@ def status(product: SessionGraph, caller: Caller, ledger: bool) -> tuple[Answer,
 )
 @click.option("--descendants", is_flag=True, help="With forks and subagents.")
 @click.option("--redact", is_flag=True, help="Mask known secrets.")
+@click.option(
+    "--format",
+    type=click.Choice(FORMATS),
+    default="zip",
+    show_default=True,
+    help="`raw` packs the stored files as they are; `md`, `json` and `ndjson` are texts of this session alone.",
+)
 @click.option("--log", type=int, help="Which log, where several carry the id.")
 def export(
     sessions: Path | None, index: Path | None, session_id: str, output: Path | None, **options: Any
 ) -> None:
-    """Write a session's log as a ZIP archive. It may hold secrets; --redact masks the known ones.
+    """Write a session's log as a ZIP archive, or its events as text.
+
+    It may hold secrets; --redact masks the known ones.
 
     Example: sessiongraph-web export 02b75564 --descendants
     """
     settings = config.load({"sessions": sessions, "index": index})
     with _product(settings) as product:
-        request = filters.parse_export(session_id, _parameters(**options), product.settings)
+        request = filters.parse_export(session_id, _parameters(**options), product.settings, formats=FORMATS)
         download = product.export(access.OWNER, request)
         target = output or Path(download.filename)
         _write_whole(target, download.chunks)

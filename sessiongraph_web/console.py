@@ -22,6 +22,7 @@ from sessiongraph_web.answers import (
     TimelinePage,
     WorkspaceList,
 )
+from sessiongraph_web.checking import CheckReport
 from sessiongraph_web.models import Instant
 from sessiongraph_web.tokens import Token
 
@@ -180,6 +181,19 @@ def run_report(report: RunReport) -> str:
     ]
     ended = "" if report.outcome == "complete" else f" ({report.outcome}; run it again to go on)"
     return f"{', '.join(parts)} in {report.seconds:.1f} s{ended}"
+
+
+def check_report(report: CheckReport) -> Iterator[str]:
+    """Say what was looked at and what is wrong, with the way out."""
+    yield (
+        f"{report.workspaces} workspaces, {report.sessions} sessions and {report.entries} entries checked,"
+        f" {report.reread} sessions read again: {'all is well' if report.sound else 'something is wrong'}"
+    )
+    for finding in report.findings:
+        place = finding.workspace if finding.workspace is not None else "sessions without a workspace"
+        yield f"{_INDENT}{finding.check}: {safe(place, keep='')}: {safe(finding.detail, keep='')}"
+    if not report.sound:
+        yield "`sessiongraph-web index --force` builds everything anew."
 
 
 def token_facts(token: Token) -> dict[str, str]:

@@ -42,7 +42,7 @@ class Run:
         self.wish = wish or self.wish
         index = self.settings.index
         generation.make_private(index)
-        with self._locked(), translated():
+        with locked(self.settings), translated():
             target = self._target()
             try:
                 report = self._bring_up_to_date(target)
@@ -56,21 +56,6 @@ class Run:
                 generation.publish(index, target)
             generation.sweep(index, keep=generation.live(index) or target)
         return report
-
-    def _locked(self) -> filelock.BaseFileLock:
-        lock = filelock.FileLock(self.settings.index / LOCK, mode=0o600)
-        try:
-            lock.acquire(timeout=self.settings.lock_wait_seconds)
-        except filelock.Timeout as error:
-            raise SessionGraphError(
-                "SESSION_QUERY_INDEX_FAILED", "Another index run is going on; wait for it to end, or stop it."
-            ) from error
-        except OSError as error:
-            raise SessionGraphError(
-                "SESSION_QUERY_INDEX_FAILED",
-                "The index directory cannot be written; choose another with --index.",
-            ) from error
-        return lock
 
     def _target(self) -> Generation:
         """Return the generation to work on: the live one if it can be used, else one that is published at once;
@@ -103,3 +88,19 @@ class Run:
             Update(self.settings, target, self.wish, self.tally, self.stop, self.on_progress) as update,
         ):
             return update.perform()
+
+
+def locked(settings: Settings) -> filelock.BaseFileLock:
+    """Take the lock of the one writer, for use as a context; whoever holds it is waited for, for a while."""
+    lock = filelock.FileLock(settings.index / LOCK, mode=0o600)
+    try:
+        lock.acquire(timeout=settings.lock_wait_seconds)
+    except filelock.Timeout as error:
+        raise SessionGraphError(
+            "SESSION_QUERY_INDEX_FAILED", "Another index run is going on; wait for it to end, or stop it."
+        ) from error
+    except OSError as error:
+        raise SessionGraphError(
+            "SESSION_QUERY_INDEX_FAILED", "The index directory cannot be written; choose another with --index."
+        ) from error
+    return lock

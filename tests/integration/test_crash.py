@@ -169,8 +169,7 @@ def test_readers_never_wait_for_a_writer(store: Path) -> None:
     Log("/w/a").turn("hello", "world").write(store)
     run(store)
     settings = indexes.settings(store, lock_wait_seconds=0)
-    held = indexer.Run(settings)
-    with held._locked(), closing(schema.open_writer(indexes.database(store))) as writer:
+    with indexer.locked(settings), closing(schema.open_writer(indexes.database(store))) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("DELETE FROM entry")
         with closing(SessionGraph(settings)) as product:

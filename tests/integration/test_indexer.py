@@ -212,9 +212,8 @@ def test_the_store_is_never_written(store: Path) -> None:
 def test_a_second_writer_is_told_to_wait(store: Path) -> None:
     """While one run holds the lock, another one gives up after its time with a sentence that says so."""
     settings = config.load({"sessions": store, "index": store.parent / "index", "lock_wait_seconds": 0})
-    held = indexer.Run(settings)
     generation.make_private(settings.index)
-    with held._locked(), pytest.raises(Exception, match="Another index run"):
+    with indexer.locked(settings), pytest.raises(Exception, match="Another index run"):
         indexer.Run(settings).execute()
 
 
