@@ -1,4 +1,4 @@
-"""The geometry of the pictures: the activity calendar, the family tree, the relations of an event."""
+"""The geometry of the pictures: the activity calendar and the family tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Final, Literal
 
-from sessiongraph_web.answers import Branch, DayCount, EventTrace, Lineage, SessionSummary
+from sessiongraph_web.answers import Branch, DayCount, Lineage, SessionSummary
 
 WEEKS: Final = 53
 CELL: Final = 11  # pixels of a day's side
@@ -228,27 +228,3 @@ def fit(text: str, cells: int) -> str:
         if taken > cells:
             return text[: max(0, index - 1)].rstrip() + "…"
     return text
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """One kind of relation of an event: what it is called, and the seqs it leads to."""
-
-    name: str
-    meaning: str
-    seqs: list[int]
-
-
-def relations(trace: EventTrace | None) -> list[Relation]:
-    """Return the relations that an event has, in the order they are shown."""
-    if trace is None:
-        return []
-    replaced_by = [] if trace.replaced_by is None else [trace.replaced_by]
-    found = [
-        Relation("Replaced by", "took its place in what the model sees", replaced_by),
-        Relation("Then by", "the rest of the chain of replacements", trace.replacement_chain[1:]),
-        Relation("Replaces", "lost their place to this one", trace.replaced_event_seqs),
-        Relation("Sources", "this one was made from", trace.source_event_seqs),
-        Relation("Derived", "were made from this one", trace.derived_event_seqs),
-    ]
-    return [relation for relation in found if relation.seqs]

@@ -22,7 +22,7 @@ from sessiongraph_web.answers import Answer
 from sessiongraph_web.config import Settings
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter, not_found
 from sessiongraph_web.operations import SessionGraph
-from sessiongraph_web.web import app, links, render
+from sessiongraph_web.web import app, links, live, render
 from sessiongraph_web.web.downloads import Streamed
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class View:
     that asks nothing yet, as an empty search; to programs that is an error.
     """
 
-    operate: Callable[[Asked], Answer | Redirect | File | Asset | dict[str, Any]]
+    operate: Callable[[Asked], Answer | Redirect | File | Asset | live.Following | dict[str, Any]]
     template: str = ""
     context: Callable[[Any, Asked], dict[str, Any]] = field(default=lambda _answer, _asked: {})
     zoned: bool = False
@@ -149,6 +149,8 @@ def _respond(datasette: Datasette, request: Request, view: View, terms: Terms, c
             return Response.redirect(answer.to, status=answer.status)
         if isinstance(answer, File):
             return Streamed(answer, request.receive, head=request.method == "HEAD")
+        if isinstance(answer, live.Following):
+            return live.Stream(datasette, request, answer)
         if isinstance(answer, Asset):
             return _static(request, answer)
         if isinstance(answer, dict):
@@ -255,7 +257,7 @@ def _links(datasette: Datasette) -> links.Links:
 
 
 def _wants_json(request: Request) -> bool:
-    return bool(request.url_vars.get("format") == ".json")
+    return request.url_vars.get("format") in (".json", ".ndjson")
 
 
 def _twin(request: Request) -> str:

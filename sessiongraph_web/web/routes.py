@@ -106,6 +106,17 @@ ROUTES: Final[tuple[Route, ...]] = (
         SESSION,
     ),
     Route(
+        "session_live",
+        "/sessions/{id}/live",
+        rf"^/sessions/{_ID}/live$",
+        "session",
+        "Server-sent events that say when a session holds more: `first` and `last` ordinal of what is new",
+        views.SESSION_LIVE,
+        "session",
+        (LOG, Parameter("ordinal", "the first position not seen yet; `Last-Event-ID` goes before it", "integer")),
+        twin=False,
+    ),
+    Route(
         "events",
         "/sessions/{id}/events",
         rf"^/sessions/{_ID}/events{_TWIN}$",
@@ -176,6 +187,17 @@ ROUTES: Final[tuple[Route, ...]] = (
         STATUS,
     ),
     Route(
+        "status_live",
+        "/status/live",
+        r"^/status/live$",
+        "status",
+        "Server-sent events that say how an index run goes, and when one has ended",
+        views.STATUS_LIVE,
+        "status",
+        access="owner",
+        twin=False,
+    ),
+    Route(
         "refresh",
         "/status/refresh",
         r"^/status/refresh$",
@@ -214,6 +236,24 @@ ROUTES: Final[tuple[Route, ...]] = (
             Parameter("format", "`zip`, or `raw`: the stored files as they are (the owner's)"),
         ),
         twin=False,
+    ),
+    *(
+        Route(
+            f"export_{form}",
+            f"/export/{{id}}.{form}",
+            rf"^/export/{_ID}(?P<format>\.{form})$",
+            "export",
+            f"Download a session: {meaning}",
+            views.EXPORT_TEXT,
+            "export",
+            (LOG, REDACT),
+            twin=False,
+        )
+        for form, meaning in (
+            ("md", "a transcript in Markdown"),
+            ("json", "its events, normalised, as one object"),
+            ("ndjson", "its events, normalised, one record a line"),
+        )
     ),
     Route(
         "openapi",

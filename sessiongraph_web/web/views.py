@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import mimetypes
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
-from sessiongraph_web import days, filters, pictures, presentation
+from sessiongraph_web import days, filters, pictures, presentation, relations
 from sessiongraph_web.answers import (
     EventPage,
     Home,
@@ -20,7 +21,7 @@ from sessiongraph_web.answers import (
 )
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
-from sessiongraph_web.web import render, searching
+from sessiongraph_web.web import live, render, searching
 from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 
 RECENT: Final = 10  # sessions on the home page
@@ -63,6 +64,11 @@ def _session_context(answer: SessionPage, asked: Asked) -> dict[str, Any]:
     return {"turns": presentation.transcript(answer, focused=focused), "focused": focused}
 
 
+def _session_live(asked: Asked) -> live.Following:
+    request = filters.parse_session(asked.variables["id"], asked.parameters, asked.settings)
+    return live.session(asked.product, asked.caller, request)
+
+
 def _events_context(answer: SessionPage, _asked: Asked) -> dict[str, Any]:
     return {"rows": presentation.rows(answer.events)}
 
@@ -80,7 +86,9 @@ def _event(asked: Asked) -> EventPage:
 
 
 def _event_context(answer: EventPage, _asked: Asked) -> dict[str, Any]:
-    return {"shown": presentation.event(answer), "relations": pictures.relations(answer.trace)}
+    found = relations.relations(answer.trace)
+    drawn = relations.picture(answer.trace.seq, found) if answer.trace and found else None
+    return {"shown": presentation.event(answer), "relations": found, "picture": drawn}
 
 
 def _attachment(asked: Asked) -> File:
@@ -126,6 +134,10 @@ def _status_context(answer: Status, asked: Asked) -> dict[str, Any]:
     return {"ledger": searching.ledger(answer, asked.parameters, asked.links)}
 
 
+def _status_live(asked: Asked) -> live.Following:
+    return live.index(asked.product, asked.caller)
+
+
 def _refresh(asked: Asked) -> Redirect:
     asked.product.refresher.request(Wish())
     return Redirect(asked.links.path("/status"), 303)
@@ -137,7 +149,15 @@ def _rebuild(asked: Asked) -> Redirect:
 
 
 def _export(asked: Asked) -> File:
-    request = filters.parse_export(asked.variables["id"], asked.parameters, asked.settings)
+    return _exported(asked, ("zip", "raw"))
+
+
+def _export_text(asked: Asked) -> File:
+    return _exported(asked, (cast("filters.ExportFormat", asked.variables["format"].removeprefix(".")),))
+
+
+def _exported(asked: Asked, formats: Sequence[filters.ExportFormat]) -> File:
+    request = filters.parse_export(asked.variables["id"], asked.parameters, asked.settings, formats=formats)
     download = asked.product.export(asked.caller, request)
     return File(download.filename, download.media_type, download.chunks)
 
@@ -154,6 +174,7 @@ def _static(asked: Asked) -> Asset:
 HOME: Final = View(_home, "home.html", _home_context, zoned=True)
 SEARCH: Final = View(_search, "search.html", _search_context, zoned=True, blank=_search_blank)
 SESSION: Final = View(_session, "session.html", _session_context)
+SESSION_LIVE: Final = View(_session_live)
 EVENTS: Final = View(_session, "events.html", _events_context)
 EVENT: Final = View(_event, "event.html", _event_context)
 ATTACHMENT: Final = View(_attachment)
@@ -161,7 +182,9 @@ TRACE: Final = View(_trace, "trace.html", _trace_context)
 TIMELINE: Final = View(_timeline, "timeline.html", _timeline_context, zoned=True)
 WORKSPACES: Final = View(_workspaces, "workspaces.html")
 STATUS: Final = View(_status, "status.html", _status_context)
+STATUS_LIVE: Final = View(_status_live)
 REFRESH: Final = View(_refresh)
 REBUILD: Final = View(_rebuild)
 EXPORT: Final = View(_export)
+EXPORT_TEXT: Final = View(_export_text)
 STATIC: Final = View(_static, static=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from sessiongraph_web import pictures
-from sessiongraph_web.answers import Branch, DayCount, EventTrace, Lineage, SessionSummary
-from sessiongraph_web.models import Instant
+from sessiongraph_web.answers import Branch, DayCount, Lineage, SessionSummary
 from tests.answered import summary
 
 TODAY = date(2026, 11, 26)  # a Thursday
@@ -99,26 +98,3 @@ def test_titles_fit_their_boxes_by_width() -> None:
     """A Chinese character is as wide as two Latin letters."""
     assert pictures.fit("广告投放模块", 8) == "广告投…"
     assert pictures.fit("abcdefgh", 8) == "abcdefgh"
-
-
-def test_relations_that_an_event_has_not_are_left_out() -> None:
-    """Only relations with members are listed; the chain goes on after the direct replacement."""
-    trace = EventTrace(
-        session_id="s",
-        log_id=1,
-        seq=5,
-        type="user/message",
-        time=Instant(0),
-        surface="shadowed",
-        replaced_by=8,
-        replacement_chain=[8, 9],
-        replaced_event_seqs=[],
-        source_event_seqs=[1],
-        derived_event_seqs=[],
-    )
-    assert [(r.name, r.seqs) for r in pictures.relations(trace)] == [
-        ("Replaced by", [8]),
-        ("Then by", [9]),
-        ("Sources", [1]),
-    ]
-    assert pictures.relations(None) == []
