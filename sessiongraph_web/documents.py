@@ -11,6 +11,7 @@ TOOL_ARGUMENT_CHARS: Final = 2048
 TITLE_CHARS: Final = 80
 UNTITLED: Final = "untitled"
 _MAX_CALLS: Final = 512  # call ids whose tool is remembered, newest kept
+_SEAM_CHARS: Final = 8192  # beyond a cut, enough to see the whole of a secret that lies across it
 _MAX_INT: Final = 2**63 - 1
 # What the original trims: JavaScript's white space, which is not Python's.
 _WHITE: Final = (
@@ -18,19 +19,21 @@ _WHITE: Final = (
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 _CLIP_MARK: Final = "\n…\n"
+Mask = Callable[[str], str]
 _IN_TURN: Final = frozenset(
     {"turn/start", "turn/end", "step/start", "step/end", "assistant/message", "tool/call", "tool/result"}
 )
 
 
-def extract(event: Event, *, tool_result_chars: int) -> list[Text]:
+def extract(event: Event, *, tool_result_chars: int, mask: Mask = str) -> list[Text]:
     """Return the searchable texts of an event, at most one of each kind.
 
     `tool_result_chars` keeps that much of each end of a tool result: 0 nothing, -1 all of it. A result's text has
-    no tool: the `Digest` knows which call it answers.
+    no tool: the `Digest` knows which call it answers. `mask` is put to what is clipped before it is clipped, so
+    that no half of a secret stays at a cut.
     """
     extractor = _EXTRACTORS.get(event.type)
-    return extractor(event.data, tool_result_chars) if extractor else []
+    return extractor(event.data, tool_result_chars, mask) if extractor else []
 
 
 def is_human(event: Event) -> bool:
@@ -68,13 +71,13 @@ def _collect(content: object, parts: list[str]) -> None:
             _collect(block.get("content"), parts)
 
 
-def _user(data: dict[str, Any], _: int) -> list[Text]:
+def _user(data: dict[str, Any], _limit: int, _mask: Mask) -> list[Text]:
     if _kind(data.get("source")) != "user":
         return []
     return _texts("user", blocks_text(data.get("content")))
 
 
-def _assistant(data: dict[str, Any], _: int) -> list[Text]:
+def _assistant(data: dict[str, Any], _limit: int, _mask: Mask) -> list[Text]:
     message = data.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     blocks = content if isinstance(content, list) else ()
@@ -82,14 +85,14 @@ def _assistant(data: dict[str, Any], _: int) -> list[Text]:
     return _texts("assistant", _join(texts))
 
 
-def _tool_call(data: dict[str, Any], _: int) -> list[Text]:
+def _tool_call(data: dict[str, Any], _limit: int, mask: Mask) -> list[Text]:
     name, arguments = _string(data.get("name")), _string(data.get("arguments"))
     clipped = len(arguments) > TOOL_ARGUMENT_CHARS
-    text = _join([name, arguments[:TOOL_ARGUMENT_CHARS]])
+    text = _join([name, _head(arguments, TOOL_ARGUMENT_CHARS, mask) if clipped else arguments])
     return [Text("tool_call", text, name or None, clipped)] if text else []
 
 
-def _tool_result(data: dict[str, Any], limit: int) -> list[Text]:
+def _tool_result(data: dict[str, Any], limit: int, mask: Mask) -> list[Text]:
     if limit == 0:
         return []
     message, error = data.get("message"), data.get("error")
@@ -98,17 +101,18 @@ def _tool_result(data: dict[str, Any], limit: int) -> list[Text]:
     if isinstance(error, dict):
         text = _join([text, _string(error.get("name")), _string(error.get("code"))])
     if limit > 0 and len(text) > 2 * limit:
-        return [Text("tool_result", text[:limit] + _CLIP_MARK + text[-limit:], clipped=True)]
+        clipped = _head(text, limit, mask) + _CLIP_MARK + _tail(text, limit, mask)
+        return [Text("tool_result", clipped, clipped=True)]
     return _texts("tool_result", text)
 
 
-def _todo(data: dict[str, Any], _: int) -> list[Text]:
+def _todo(data: dict[str, Any], _limit: int, _mask: Mask) -> list[Text]:
     todos = data.get("todos")
     items = [todo for todo in todos if isinstance(todo, dict)] if isinstance(todos, list) else []
     return _texts("todo", _join([_string(item.get(key)) for item in items for key in ("status", "content")]))
 
 
-def _turn_end(data: dict[str, Any], _: int) -> list[Text]:
+def _turn_end(data: dict[str, Any], _limit: int, _mask: Mask) -> list[Text]:
     reason = data.get("reason")
     kind = _kind(reason)
     if kind == "error" and isinstance(reason, dict):
@@ -118,8 +122,16 @@ def _turn_end(data: dict[str, Any], _: int) -> list[Text]:
     return _texts("turn_end", kind if kind in ("aborted", "max-tokens", "interrupted") else "")
 
 
-def _title(data: dict[str, Any], _: int) -> list[Text]:
+def _title(data: dict[str, Any], _limit: int, _mask: Mask) -> list[Text]:
     return _texts("title", _string(data.get("title")).strip(_WHITE))
+
+
+def _head(text: str, limit: int, mask: Mask) -> str:
+    return mask(text[: limit + _SEAM_CHARS])[:limit]
+
+
+def _tail(text: str, limit: int, mask: Mask) -> str:
+    return mask(text[-limit - _SEAM_CHARS :])[-limit:]
 
 
 def _texts(kind: Any, text: str) -> list[Text]:
@@ -134,7 +146,7 @@ def _kind(value: object) -> str:
     return _string(value.get("kind")) if isinstance(value, dict) else ""
 
 
-_EXTRACTORS: Final[dict[str, Callable[[dict[str, Any], int], list[Text]]]] = {
+_EXTRACTORS: Final[dict[str, Callable[[dict[str, Any], int, Mask], list[Text]]]] = {
     "user/message": _user,
     "assistant/message": _assistant,
     "tool/call": _tool_call,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sessiongraph_web import documents, logs
+from sessiongraph_web import documents, logs, redact
 from sessiongraph_web.documents import Digest, Pairs, extract
 from sessiongraph_web.models import Event, Header, Text
 from tests.builders import Log
@@ -289,3 +289,17 @@ def test_js_white_space_is_trimmed() -> None:
     assert documents.blocks_text(
         [_block("\ufeff\u00a0 x \u2028\u3000"), _block("\u200b"), _block("\x85\x1c")]
     ) == ("x\n\u200b\n\x85\x1c")
+
+
+@pytest.mark.parametrize("offset", [-30, -12, -1, 0])
+@pytest.mark.parametrize("kind", ["tool/call", "tool/result"])
+def test_no_half_of_a_secret_stays_at_a_cut(kind: str, offset: int) -> None:
+    """A secret that lies across a cut is masked before it is cut, at both ends of a long result."""
+    secret = "ghp" + "_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    limit = documents.TOOL_ARGUMENT_CHARS
+    before = "x" * (limit + offset - 1) + " "
+    text = before + secret + " " + "y" * 9000 + " " + secret + before[::-1]
+    data = {"name": "bash", "arguments": text, "message": {"content": [{"type": "text", "text": text}]}}
+    event = Event(0, 0, kind, 1000, data)
+    found = documents.extract(event, tool_result_chars=limit, mask=lambda t: redact.mask(t)[0])
+    assert not any(secret[at : at + 6] in found[0].text for at in range(4, len(secret) - 6))
