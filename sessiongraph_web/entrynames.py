@@ -25,9 +25,9 @@ def safe_id(session_id: str) -> str:
     return _UNSAFE_IN_ID.sub(lambda match: "__" if match[0] > "\uffff" else "_", session_id)
 
 
-def download_name(session_id: str) -> str:
-    """Return the file name of the archive of a session."""
-    return f"dsh-session-{safe_id(session_id)[:_DOWNLOAD_CHARS]}.zip"
+def download_name(session_id: str, suffix: str = "zip") -> str:
+    """Return the file name of the download of a session."""
+    return f"dsh-session-{safe_id(session_id)[:_DOWNLOAD_CHARS]}.{suffix}"
 
 
 def safe_name(name: str, limit: int = MAX_NAME_BYTES) -> str:

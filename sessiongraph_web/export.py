@@ -83,7 +83,7 @@ def zip_download(
     """
     if raw and redact:
         raise invalid_parameter("format", "`raw` cannot be masked, so it is for the owner, without `redact`")
-    _require(root.path)
+    require(root.path)
     sources = list({source.log_id: source for source in (root, *descendants)}.values())
     export = _Export(sources, attachments, limits, redact=redact, raw=raw)
     return Download(download_name(root.session_id), MEDIA_TYPE, export.chunks())
@@ -420,7 +420,7 @@ def _date(mtime: float) -> tuple[int, int, int, int, int, int]:
     return moment if moment[0] <= _LAST_YEAR else (_LAST_YEAR, 12, 31, 23, 59, 58)
 
 
-def _require(path: Path) -> None:
+def require(path: Path) -> None:
     """Raise now what would otherwise cut a download that has begun."""
     with _readable(path):
         pass

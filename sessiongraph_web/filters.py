@@ -14,6 +14,7 @@ from sessiongraph_web.parameters import Parameters, in_order, is_unicode
 Match = Literal["terms", "phrase", "text"]
 Sort = Literal["relevance", "newest", "oldest"]
 Group = Literal["session", "none"]
+ExportFormat = Literal["zip", "raw", "md", "json", "ndjson"]
 
 EVENTS_ON_A_PAGE: Final = 100
 FILES_ON_A_PAGE: Final = 100
@@ -125,7 +126,7 @@ class ExportRequest:
     log_id: int | None = None
     descendants: bool = False
     redact: bool = False
-    format: Literal["zip", "raw"] = "zip"
+    format: ExportFormat = "zip"
 
 
 Given = Mapping[str, Sequence[str]]
@@ -233,8 +234,14 @@ def parse_status(given: Given, settings: Settings) -> StatusRequest:
     )
 
 
-def parse_export(id: str, given: Given, _settings: Settings) -> ExportRequest:  # noqa: A002 - the word everywhere
-    """Read which download."""
+def parse_export(
+    id: str,  # noqa: A002 - the word everywhere
+    given: Given,
+    _settings: Settings,
+    *,
+    formats: Sequence[ExportFormat] = ("zip", "raw"),
+) -> ExportRequest:
+    """Read which download; of `formats`, the first is meant where none is given."""
     parameters = Parameters(given)
     parameters.only(EXPORT_PARAMETERS)
     return ExportRequest(
@@ -242,7 +249,7 @@ def parse_export(id: str, given: Given, _settings: Settings) -> ExportRequest:  
         log_id=parameters.whole("log"),
         descendants=parameters.flag("descendants") or False,
         redact=parameters.flag("redact") or False,
-        format=parameters.choice("format", ("zip", "raw")),
+        format=parameters.choice("format", formats),
     )
 
 

@@ -19,11 +19,13 @@ HEADING_LEVEL: Final = 4  # of a text's highest heading: the three above it are 
 MAX_ITEM_NUMBER: Final = 999_999_999  # of an ordered list
 # A viewer may do something with a fence of a name it knows (draw it, run it), so only these keep theirs.
 LANGUAGES: Final = frozenset({
-    "bash", "c", "cpp", "csharp", "css", "diff", "go", "html", "ini", "java", "javascript", "js", "json", "kotlin",
-    "lua", "make", "makefile", "markdown", "md", "php", "powershell", "python", "py", "ruby", "rust", "rs", "scala",
-    "sh", "shell", "sql", "swift", "text", "toml", "ts", "tsx", "typescript", "xml", "yaml", "yml", "zsh",
+    "bash", "c", "cpp", "csharp", "css", "diff", "go", "html", "ini", "java", "javascript", "js", "json",
+    "kotlin", "lua", "make", "makefile", "markdown", "md", "php", "powershell", "python", "py", "ruby", "rust",
+    "rs", "scala", "sh", "shell", "sql", "swift", "text", "toml", "ts", "tsx", "typescript", "xml", "yaml", "yml",
+    "zsh",
 })  # fmt: skip
-_SPECIAL: Final = re.compile(r"[\\`*_\[\]<>&|~$#{}!]")
+# An underscore inside a word is no mark, and names are full of them.
+_SPECIAL: Final = re.compile(r"[\\`*\[\]<>&|~$#{}!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _LINE_START: Final = re.compile(r"(?m)^(\d{1,9}(?=[.)])|(?=[-+=:]))")
 _LEAD: Final = re.compile(r"(?m)^[ \t]+")
 _BARE_PIPE: Final = re.compile(r"(?<!\\)\|")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Final
+from typing import Final, cast
 
 from sessiongraph_web import attachments, corpus, lineage, redact
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import DamageNote
 from sessiongraph_web.attachments import EXTENSIONS, Attachment, Reference
 from sessiongraph_web.corpus import Located, View
-from sessiongraph_web.errors import not_found
+from sessiongraph_web.errors import invalid_parameter, not_found
 from sessiongraph_web.export import Download, Source, zip_download
+from sessiongraph_web.exporttext import Format as TextFormat
+from sessiongraph_web.exporttext import text_download
 from sessiongraph_web.filters import ExportRequest, SessionRequest
 from sessiongraph_web.reading import LogReader
 
@@ -23,6 +25,8 @@ _SUFFIXES: Final = {media_type: (f".{suffix}",) for media_type, suffix in EXTENS
 def export(view: View, caller: Caller, request: ExportRequest) -> Download:
     """Prepare the download of a session; nothing is produced before its chunks are taken."""
     root = _authorized(view, caller, request)
+    if request.format in ("md", "json", "ndjson"):
+        return _text(view, caller, root, request)
     descendants = lineage.preorder(view, caller, root) if request.descendants else []
     for located in descendants:
         view.check_header(located)
@@ -59,6 +63,18 @@ def _authorized(view: View, caller: Caller, request: ExportRequest | SessionRequ
     located = view.find(caller, request.id, request.log_id)
     view.check_header(located)
     return located
+
+
+def _text(view: View, caller: Caller, root: Located, request: ExportRequest) -> Download:
+    if request.descendants:
+        raise invalid_parameter("descendants", "is for the ZIP; a text holds one session")
+    return text_download(
+        source(view, root),
+        view.summary(caller, root),
+        cast("TextFormat", request.format),
+        redact=request.redact or not caller.is_owner,
+        limits=corpus.log_limits(view.settings),
+    )
 
 
 def _given(view: View, caller: Caller, reference: Reference, sha256: str) -> Download:
