@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from http.cookies import CookieError
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from datasette import Request, Response
+from datasette import Request, Response, handle_exception
 from datasette.utils import StartupError, error_body, tilde_decode
 
 from sessiongraph_web import access
 from sessiongraph_web.access import Caller
 from sessiongraph_web.config import PLUGIN_NAME
 from sessiongraph_web.errors import SessionGraphError
-from sessiongraph_web.web import app, http, links, render, routes, signin
+from sessiongraph_web.web import app, http, links, live, render, routes, signin
 from sessiongraph_web.web.databases import Databases, Files
 
 if TYPE_CHECKING:
@@ -158,6 +158,9 @@ def wrapper(datasette: Datasette) -> Callable[[Application], FrontDoor]:
 
 def start(datasette: Datasette, argv: Sequence[str]) -> None:
     """Say how to sign in; a bare `datasette` is held to what `serve` is held to, and ends with the reason."""
+    # With `rich` installed Datasette logs the local variables of every fault, cookies and tokens among them, and
+    # fails on a 404 that was never raised.
+    vars(handle_exception)["rich"] = None
     try:
         served = signin.served_at(argv)
         if served:
@@ -169,6 +172,7 @@ def start(datasette: Datasette, argv: Sequence[str]) -> None:
 
 def close(datasette: Datasette) -> None:
     """Close the product, and what the instance's requests left behind."""
+    live.close(datasette)
     _databases(datasette).close()
     app.close(datasette)
 

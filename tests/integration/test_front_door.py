@@ -575,6 +575,25 @@ async def test_a_token_that_expired_is_over(served: Datasette, world: World) -> 
     assert (await ask(served, "/", headers=bearer(world.token(access.OWNER, seconds=-1)))).status == 401
 
 
+async def test_a_fault_logs_no_secret(
+    served: Datasette, world: World, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong inside Datasette is logged without the variables of the request, whatever is installed."""
+    secret = world.token(access.OWNER)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(Datasette, "table_config", broken)
+    answer = await ask(served, f"/{HOME_DATABASE}/entry", headers=bearer(secret))
+    missing = await ask(served, f"/{HOME_DATABASE}/no/such/page/here", headers=bearer(secret))
+
+    logged = "".join(capfd.readouterr())
+    assert (answer.status, missing.status) == (500, 404)
+    assert "broken on purpose" in logged
+    assert secret not in logged
+
+
 async def test_everything_holds_below_a_base_url(world: World) -> None:
     """Behind a proxy that serves it under a path, places, redirects and forms are the same below that path."""
     datasette = Datasette(
