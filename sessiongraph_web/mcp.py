@@ -57,13 +57,20 @@ def workspace(given: str | None, environ: Mapping[str, str]) -> str:
 def _here(environ: Mapping[str, str]) -> str:
     """Return the current directory; a header holds the spelling that the shell had, symbolic links and all."""
     try:
-        here = os.getcwd()  # noqa: PTH109 - the string, not a path
-        spelled = environ.get("PWD", "")
-        return spelled if spelled and Path(spelled).samefile(here) else here
+        here = Path.cwd()
     except OSError as error:
         raise SessionGraphError(
             "SESSION_QUERY_INVALID_CONFIG", "The current directory is gone; say which one with --workspace."
         ) from error
+    spelled = environ.get("PWD", "")
+    return spelled if _names(spelled, here) else str(here)
+
+
+def _names(spelled: str, here: Path) -> bool:
+    try:
+        return Path(spelled).is_absolute() and Path(spelled).samefile(here)
+    except (OSError, ValueError):
+        return False
 
 
 def twins(product: SessionGraph, cwd: str) -> list[str]:
