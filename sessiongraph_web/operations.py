@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from sessiongraph_web import leaving, lists, reads, tokens
+from sessiongraph_web import following, leaving, lists, reads, tokens
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     EventPage,
@@ -34,6 +34,7 @@ from sessiongraph_web.filters import (
     StatusRequest,
     TimelineRequest,
 )
+from sessiongraph_web.following import Followed
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.refresher import Refresher
 from sessiongraph_web.rows import never
@@ -108,6 +109,15 @@ class SessionGraph:
     def session(self, caller: Caller, request: SessionRequest) -> SessionPage:
         """Read one session: its head, its relatives, a page of its events."""
         return self._read(lambda view: reads.session(view, caller, request))
+
+    def follow(self, caller: Caller, request: SessionRequest) -> Followed:
+        """Say where the log of a session is, and how many records it holds by now."""
+        return self._read(lambda view: following.follow(view, caller, request))
+
+    def note(self, caller: Caller) -> IndexNote:
+        """Say how fresh the index is, without looking for anything new."""
+        with self.corpus.view() as view:
+            return self._note(view, caller)
 
     def event(self, caller: Caller, request: EventRequest) -> EventPage:
         """Read one whole event with its neighbours."""

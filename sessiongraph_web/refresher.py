@@ -34,6 +34,11 @@ class Refresher:
     def running(self) -> bool:
         return self._running
 
+    @property
+    def rounds(self) -> int:
+        """How many runs have ended."""
+        return self._rounds
+
     def look(self) -> None:
         """Before a query: look for new events if the last look is too old, and wait a moment for the answer."""
         if not self.settings.auto_refresh or self._is_fresh():

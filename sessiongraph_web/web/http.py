@@ -151,6 +151,8 @@ def _respond(datasette: Datasette, request: Request, view: View, terms: Terms, c
             return Streamed(answer, request.receive, head=request.method == "HEAD")
         if isinstance(answer, live.Following):
             return live.Stream(datasette, request, answer)
+        if isinstance(answer, live.Following):
+            return live.Stream(datasette, request, answer)
         if isinstance(answer, Asset):
             return _static(request, answer)
         if isinstance(answer, dict):

@@ -100,6 +100,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen()  # a browser that opens the link at once is kept waiting, not refused
     except OSError as error:
         listening.close()
         raise SessionGraphError(

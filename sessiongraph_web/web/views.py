@@ -69,6 +69,11 @@ def _session_live(asked: Asked) -> live.Following:
     return live.session(asked.product, asked.caller, request)
 
 
+def _session_live(asked: Asked) -> live.Following:
+    request = filters.parse_session(asked.variables["id"], asked.parameters, asked.settings)
+    return live.session(asked.product, asked.caller, request)
+
+
 def _events_context(answer: SessionPage, _asked: Asked) -> dict[str, Any]:
     return {"rows": presentation.rows(answer.events)}
 
@@ -138,6 +143,10 @@ def _status_live(asked: Asked) -> live.Following:
     return live.index(asked.product, asked.caller)
 
 
+def _status_live(asked: Asked) -> live.Following:
+    return live.index(asked.product, asked.caller)
+
+
 def _refresh(asked: Asked) -> Redirect:
     asked.product.refresher.request(Wish())
     return Redirect(asked.links.path("/status"), 303)
@@ -175,6 +184,7 @@ HOME: Final = View(_home, "home.html", _home_context, zoned=True)
 SEARCH: Final = View(_search, "search.html", _search_context, zoned=True, blank=_search_blank)
 SESSION: Final = View(_session, "session.html", _session_context)
 SESSION_LIVE: Final = View(_session_live)
+SESSION_LIVE: Final = View(_session_live)
 EVENTS: Final = View(_session, "events.html", _events_context)
 EVENT: Final = View(_event, "event.html", _event_context)
 ATTACHMENT: Final = View(_attachment)
@@ -182,6 +192,7 @@ TRACE: Final = View(_trace, "trace.html", _trace_context)
 TIMELINE: Final = View(_timeline, "timeline.html", _timeline_context, zoned=True)
 WORKSPACES: Final = View(_workspaces, "workspaces.html")
 STATUS: Final = View(_status, "status.html", _status_context)
+STATUS_LIVE: Final = View(_status_live)
 STATUS_LIVE: Final = View(_status_live)
 REFRESH: Final = View(_refresh)
 REBUILD: Final = View(_rebuild)
