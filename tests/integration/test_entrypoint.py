@@ -127,17 +127,16 @@ def test_a_page_renders_with_what_it_extends(tmp_path: Path, wheel: Path, from_w
 
 
 @contextmanager
-def bare_datasette(home: Path) -> Iterator[tuple[str, Path]]:
-    """Run Datasette as the README says, and yield its address and what it printed."""
+def running(home: Path, printed: Path, arguments: list[str], site: Path | None = None) -> Iterator[str]:
+    """Run Datasette on the store under `home`, yield its address once it listens; its output goes to a file."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    printed = home / "printed"
     with printed.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "datasette", *BARE, "-p", str(port)],
+            [sys.executable, "-m", "datasette", *arguments, "-p", str(port)],
             cwd=home,
-            env=environment(home),
+            env=environment(home, site),
             stdout=output,
             stderr=subprocess.STDOUT,
         )
@@ -147,7 +146,7 @@ def bare_datasette(home: Path) -> Iterator[tuple[str, Path]]:
                     break
                 assert process.poll() is None, printed.read_text()
                 time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}", printed
+            yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(10)
@@ -155,7 +154,8 @@ def bare_datasette(home: Path) -> Iterator[tuple[str, Path]]:
 
 def test_a_bare_datasette_prints_a_link_that_its_log_does_not_repeat(tmp_path: Path) -> None:
     """The link works on the address that was asked for; its token is in the output once, where it was given."""
-    with bare_datasette(tmp_path) as (address, printed):
+    printed = tmp_path / "printed"
+    with running(tmp_path, printed, BARE) as address:
         found = re.search(r"Sign in: (\S+)", printed.read_text())
         assert found is not None
         link = found[1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 
 import click
@@ -58,3 +60,42 @@ def test_every_command_shows_an_example() -> None:
     for name, command in cli.main.commands.items():
         if not isinstance(command, click.Group):
             assert f"Example: sessiongraph-web {name}" in (command.help or ""), name
+
+
+def licence(name: str) -> str:
+    """Return all that an installed package says of its licence."""
+    facts = distribution(name).metadata
+    said = [facts.get("License-Expression"), facts.get("License"), *facts.get_all("Classifier", [])]
+    return " ".join(text for text in said if text and ("::" not in text or text.startswith("License")))
+
+
+def test_every_dependency_is_listed_with_its_licence() -> None:
+    """The table names what pyproject.toml asks for, each under the licence that the installed package states."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["mcp"]]
+    table = {row[0].split("`")[1]: row[1] for row in rows("| dependency | licence |")}
+    assert list(table) == [re.split(r"[^A-Za-z0-9-]", requirement)[0] for requirement in asked]
+    assert [name for name, stated in table.items() if stated.split("-")[0] not in licence(name)] == []
+
+
+def test_nothing_it_brings_is_under_a_licence_that_would_bind_it() -> None:
+    """No package that an install pulls in, directly or not, is under the GPL or one of its kin."""
+    seen: set[str] = set()
+    waiting = ["sessiongraph-web"]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        needed = [need for need in requires(name) or [] if "extra ==" not in need]
+        waiting += [re.split(r"[^A-Za-z0-9._-]", need)[0].lower() for need in needed if is_installed(need)]
+    assert len(seen) > 10
+    assert [name for name in sorted(seen) if re.search(r"\bA?L?GPL|GNU", licence(name))] == []
+
+
+def is_installed(requirement: str) -> bool:
+    """Say whether a requirement is one of this platform."""
+    try:
+        return bool(distribution(re.split(r"[^A-Za-z0-9._-]", requirement)[0]))
+    except PackageNotFoundError:
+        return False
