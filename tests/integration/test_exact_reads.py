@@ -6,6 +6,7 @@ import fcntl
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,12 @@ class Pair:
         shown = [shown for page in pages[0] for shown in page.events]
         for event in _sample(shown):
             request = filters.EventRequest(id=session_id, log_id=log_id, ordinal=event.ordinal, before=2, after=2)
-            for ask in (lambda p: p.event(OWNER, request), lambda p: p.event_trace(OWNER, request)):
-                assert _asked(ask, self.bare) == _asked(ask, self.indexed)
+            for ask in (SessionGraph.event, SessionGraph.event_trace):
+                whole, bare = (
+                    _asked(partial(ask, caller=OWNER, request=request), product)
+                    for product in (self.indexed, self.bare)
+                )
+                assert bare == whole
         return len(shown)
 
 
