@@ -336,7 +336,8 @@ def tool(
     settings = config.load({"sessions": sessions, "index": index, "auto_refresh": TOOLS[name].is_reader})
     with _product(settings) as product:
         result = Toolbox(product, _agent(product, session_id, workspace)).call(name, _json_object(arguments))
-    click.echo(result.text, err=result.code is not None)
+    text = console.safe(result.text) if sys.stdout.isatty() else result.text
+    click.echo(text, err=result.code is not None)
     if result.code is not None:
         raise SystemExit(CODES[result.code].exit_code)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sessiongraph_web import literal
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.parameters import MAX_VALUES
 from sessiongraph_web.toolschemas import Schema, Tool
 
 MAX_SAFE: Final = 2**53 - 1
@@ -112,6 +113,8 @@ def chosen(given: Arguments, name: str, shown: str | None = None) -> tuple[str, 
     values = given.get(name)
     if values == []:
         raise rejected(f"{shown or name} must contain at least one value when supplied")
+    if values and len(values) > MAX_VALUES:
+        raise rejected(f"{shown or name} must contain at most {MAX_VALUES} values")
     return tuple(dict.fromkeys(values or ()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
@@ -32,6 +32,9 @@ _TEXTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The arguments that an operation of `sessiongraph` hands on under the same name."""
 
+_FLAGS: Final[dict[str, tuple[str, ...]]] = _TEXTS | {"search": ("kinds", "workspace", "limit", "cursor")}
+_WORDS: Final = {"search": ("query",), "session": ("session_id",), "timeline": (), "workspaces": (), "status": ()}
+
 Told = tuple[Iterable[str], list[str]]
 
 
@@ -40,7 +43,20 @@ def ask(product: SessionGraph, caller: Caller, given: Arguments, stop: Callable[
     operation = given["operation"]
     parameters = {name: [_text(given[name])] for name in _TEXTS[operation] if name in given}
     lines = _OPERATIONS[operation](product, caller, given, parameters, stop)
-    return _items(line.replace("More: add --", "More: add ") for line in lines), [operation, "--json"]
+    return _items(line.replace("More: add --", "More: add ") for line in lines), _command(
+        caller, given, parameters
+    )
+
+
+def _command(caller: Caller, given: Arguments, parameters: Mapping[str, list[str]]) -> list[str]:
+    """Return the words of the command that asks the same."""
+    operation = given["operation"]
+    flags = [
+        word for name in _FLAGS[operation] if name in parameters for word in (f"--{name}", *parameters[name])
+    ]
+    flags += [word for cwd in sorted(caller.cwds) for word in ("--workspace", cwd)]
+    words = [given[name] for name in ("query", "session_id") if name in given and name in _WORDS[operation]]
+    return [operation, *flags, "--json", *(["--", *words] if words else [])]
 
 
 def _search(

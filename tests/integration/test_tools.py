@@ -307,6 +307,37 @@ def test_a_long_answer_is_cut_and_says_where_the_rest_is(tmp_path: Path) -> None
     product.close()
 
 
+def test_a_long_session_says_how_to_go_on(tmp_path: Path) -> None:
+    """sessiongraph's answer is cut between events, and the command that it names asks the same."""
+    log = Log("/w/a", id="session-long")
+    for number in range(100):
+        log.user(f"{number} " + "字" * 1990)
+    log.write(tmp_path / "sessions")
+    settings = config.load(
+        {"sessions": tmp_path / "sessions", "index": tmp_path / "index", "auto_refresh": False}
+    )
+    indexer.Run(settings).execute()
+    product = SessionGraph(settings)
+    given = {"operation": "session", "session_id": log.id, "ordinal": 1, "limit": 99}
+    text = Toolbox(product, Agent("/w/a")).call("sessiongraph", given).text
+    command = re.search(r"For the rest: sessiongraph-web (.*)\]$", text)
+    assert command
+    assert command[1] == "session --ordinal 1 --limit 99 --workspace /w/a --json -- session-long"
+    places = ["--sessions", str(settings.sessions), "--index", str(settings.index)]
+    words = command[1].split()
+    printed = CliRunner().invoke(cli.main, [words[0], *places, *words[1:]])
+    assert len(json.loads(printed.stdout)["events"]) == 99
+    assert len(text.encode()) < MOST_BYTES + 500
+    product.close()
+
+
+def test_a_filter_has_so_many_values_at_most(product: SessionGraph) -> None:
+    """A list that no model means is refused before anything is looked up."""
+    many = [f"session-{number}" for number in range(501)]
+    result = Toolbox(product, Agent("/w/a")).call("session_search", {"query": "x", "parent_session_ids": many})
+    assert result.text == "Error: parent_session_ids must contain at most 500 values"
+
+
 class Slow:
     """A product whose searches go on until they are told to stop, as one over a huge index would."""
 
