@@ -25,6 +25,7 @@ import msgspec
 from sessiongraph_web import (
     __version__,
     access,
+    agents,
     checking,
     config,
     console,
@@ -32,9 +33,9 @@ from sessiongraph_web import (
     generation,
     indexer,
     presentation,
-    tools,
 )
 from sessiongraph_web.access import Caller
+from sessiongraph_web.agents import Agent
 from sessiongraph_web.answers import Answer
 from sessiongraph_web.config import Settings
 from sessiongraph_web.console import Screen
@@ -43,7 +44,7 @@ from sessiongraph_web.indexer import Progress, Wish
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.tokens import FILE as PRIVATE
 from sessiongraph_web.tokens import Tokens
-from sessiongraph_web.tools import Agent, Toolbox
+from sessiongraph_web.tools import Toolbox
 from sessiongraph_web.toolschemas import TOOLS
 
 DEFAULT_PORT: Final = 8642
@@ -439,7 +440,7 @@ def _agent(product: SessionGraph, session_id: str | None, workspace: str | None)
     """Return whom a tool is called for: a session, a workspace, or (with neither) the owner."""
     if session_id is not None and workspace is not None:
         raise click.UsageError("Say who calls: --caller or --workspace, not both.")
-    return Agent(workspace) if session_id is None else tools.agent_of(product, session_id)
+    return Agent(workspace) if session_id is None else agents.agent_of(product, session_id)
 
 
 def _json_object(text: str) -> object:

@@ -19,9 +19,10 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from sessiongraph_web import __version__, access
+from sessiongraph_web.agents import Agent
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.operations import SessionGraph
-from sessiongraph_web.tools import Agent, Result, Toolbox
+from sessiongraph_web.tools import Result, Toolbox
 from sessiongraph_web.toolschemas import Tool, in_workspace
 
 HOST: Final = "127.0.0.1"

@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
-from typing import Final, TypeVar
-
-import msgspec
+from itertools import chain
+from typing import Final, Generic, TypeVar
 
 from sessiongraph_web import access, toolargs, toolgraph, tooltext
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import Branch, Hit, Lineage, SearchPage, SessionHit, SessionSummary
+from sessiongraph_web.agents import Agent, prune
+from sessiongraph_web.answers import Hit, SearchPage, SessionHit, SessionSummary
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.filters import EventRequest, SearchRequest, SessionRequest
 from sessiongraph_web.models import KINDS
@@ -61,21 +60,6 @@ Told = tuple[Iterable[str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
-    """Who calls: a session, a workspace, or (with neither) the owner himself."""
-
-    cwd: str | None = None
-    session: SessionSummary | None = None
-
-    @property
-    def caller(self) -> Caller:
-        """What is visible beyond the agent's own session."""
-        if self.cwd is not None:
-            return access.workspaces(self.cwd)
-        return access.OWNER if self.session is None else access.NOBODY
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """What a tool answered; `code` is that of the error, if it is one."""
 
@@ -97,15 +81,17 @@ class _Target:
         return [self.session.id, *_in_workspace(self.session.cwd)]
 
 
-def agent_of(product: SessionGraph, session_id: str) -> Agent:
-    """Return the agent whose session has exactly this id; none, or several, is TOOL_MISSING_AGENT."""
-    try:
-        session = product.session(access.OWNER, SessionRequest(id=session_id, limit=1)).session
-    except SessionGraphError as error:
-        raise SessionGraphError("SESSION_QUERY_TOOL_MISSING_AGENT") from error
-    if session.id != session_id:
-        raise SessionGraphError("SESSION_QUERY_TOOL_MISSING_AGENT")
-    return Agent(session.cwd, session)
+@dataclass(frozen=True, slots=True)
+class _Found(Generic[H]):
+    """What a search found, whether there was more, and whether the index is not whole yet."""
+
+    hits: list[H]
+    capped: bool
+    is_building: bool
+
+    @property
+    def notes(self) -> list[str]:
+        return [tooltext.BUILDING] if self.is_building else []
 
 
 class Toolbox:
@@ -146,29 +132,23 @@ class Toolbox:
             )
         query = toolargs.query(given)
         filters = toolargs.session_filters(given) | toolargs.event_filters(given, "event_", "event_surfaces")
-        accept_parent = self._parent_filter(given)
-        if accept_parent is None:
+        asked = toolargs.chosen(given, "parent_session_ids")
+        parents = tuple(parent for parent in asked if self._is_visible(parent))
+        roots = given.get("include_root_sessions") is True
+        if asked and not parents and not roots:
             return tooltext.session_hits([], capped=False), []
+        both = bool(parents) and roots  # which no request can ask at once
+        filters |= {} if both else {"parents": parents, "roots": roots}
         request = SearchRequest(query=query, match="phrase", kinds=SEARCHED, **filters)
 
         def accept(page: SearchPage) -> list[SessionHit]:
             others = (hit for hit in page.sessions if own is None or hit.session.id != own.id)
-            return [hit for hit in others if hit.session.cwd == cwd and accept_parent(hit.session)]
+            inside = (hit for hit in others if hit.session.cwd == cwd)
+            return [hit for hit in inside if not both or _is_below(hit.session, parents)]
 
-        hits, capped = self._drain(self.agent.caller, request, accept, stop)
+        found = self._drain(self.agent.caller, request, accept, stop)
         rest = ["search", "--match", "phrase", *_in_workspace(cwd), "--", query]
-        return tooltext.session_hits(hits, capped=capped), rest
-
-    def _parent_filter(self, given: Arguments) -> Callable[[SessionSummary], bool] | None:
-        """Return what accepts the children of visible parents (and roots, if asked); None if nothing can be."""
-        asked = toolargs.chosen(given, "parent_session_ids")
-        roots = given.get("include_root_sessions") is True
-        if not asked and not roots:
-            return lambda _: True
-        parents = {parent for parent in asked if self._is_visible(parent)}
-        if not parents and not roots:
-            return None
-        return lambda session: session.parent_session in parents or (roots and _is_root(session))
+        return chain(tooltext.session_hits(found.hits, capped=found.capped), found.notes), rest
 
     def _session_event_search(self, given: Arguments, stop: Stop) -> Told:
         target = self._target(given)
@@ -182,14 +162,14 @@ class Toolbox:
         filters = toolargs.event_filters(given, "", "surfaces") | {"seq_from": first, "seq_to": last}
         filters |= {"sessions": (target.session.id,), "inherited": True}
         request = SearchRequest(query=query, match="phrase", group="none", kinds=SEARCHED, **filters)
-        hits, capped = self._drain(
+        found = self._drain(
             target.caller,
             request,
             lambda page: [hit for hit in page.entries if hit.log_id == target.session.log_id],
             stop,
         )
         rest = ["search", "--match", "phrase", *_in_workspace(target.session.cwd), "--", query]
-        return tooltext.event_hits(target.session, hits, capped=capped), rest
+        return chain(tooltext.event_hits(target.session, found.hits, capped=found.capped), found.notes), rest
 
     def _session_trace(self, given: Arguments, _stop: Stop) -> Told:
         target = self._target(given)
@@ -286,8 +266,8 @@ class Toolbox:
 
     def _drain(
         self, caller: Caller, request: SearchRequest, accept: Callable[[SearchPage], list[H]], stop: Stop
-    ) -> tuple[list[H], bool]:
-        """Return what is accepted of all pages, as many as may be, and whether there was more."""
+    ) -> _Found[H]:
+        """Return what is accepted of all pages, as many as may be."""
         most = self.product.settings.max_search_results
         request = replace(request, limit=most + 2)  # the agent's own session, and one that tells there is more
         deadline = time.monotonic() + self.product.settings.search_timeout_seconds
@@ -303,7 +283,8 @@ class Toolbox:
                 raise _aborted()
             found += accept(page)
             if len(found) > most or page.next_cursor is None:
-                return found[:most], len(found) > most
+                more = len(found) > most or not page.ranked_exactly
+                return _Found(found[:most], more, page.index.indexing)
             if page.next_cursor in cursors:
                 raise _safe("SESSION_QUERY_INVALID_CURSOR")
             cursors.add(page.next_cursor)
@@ -328,35 +309,9 @@ class Toolbox:
             raise _failed(error) from error
 
 
-def prune(whole: Lineage, cwd: str | None) -> Lineage:
-    """Return a lineage as a session in `cwd` sees it: one mark for each way that leads out of its workspace."""
-
-    def is_inside(session: SessionSummary) -> bool:
-        return cwd is not None and session.cwd == cwd
-
-    ancestors = list(takewhile(is_inside, whole.ancestors))
-    descendants: list[Branch] = []
-    waiting = [(whole.descendants, descendants)]
-    while waiting:
-        found, shown = waiting.pop()
-        for branch in found:
-            below: list[Branch] = []
-            inside = branch.session is not None and is_inside(branch.session)
-            shown.append(
-                Branch(
-                    session=branch.session if inside else None,
-                    link=branch.link if inside else None,
-                    descendants=below,
-                )
-            )
-            if inside:
-                waiting.append((branch.descendants, below))
-    complete = whole.complete and len(ancestors) == len(whole.ancestors)
-    return msgspec.structs.replace(whole, ancestors=ancestors, complete=complete, descendants=descendants)
-
-
-def _is_root(session: SessionSummary) -> bool:
-    return session.parent_session is None and not session.parent_elsewhere
+def _is_below(session: SessionSummary, parents: tuple[str, ...]) -> bool:
+    """Say whether a session has one of these parents, or none at all."""
+    return session.parent_session in parents or (session.parent_session is None and not session.parent_elsewhere)
 
 
 def _in_workspace(cwd: str | None) -> list[str]:

@@ -25,6 +25,7 @@ EXCERPT_CHARS: Final = 60  # on each side of the longest hit
 NO_SESSIONS: Final = "No prior session matches found."
 NO_EVENTS: Final = "No prior event matches found."
 CAPPED: Final = "\nResult cap reached. Narrow the query or add filters to find additional matches."
+BUILDING: Final = "\nThe index is still being built, so matches may be missing; ask again in a moment."
 OUTSIDE_PARENT: Final = "[outside workspace]"
 OUTSIDE_ANCESTOR: Final = "- [outside workspace boundary]"
 OUTSIDE_SUBTREE: Final = "- [outside workspace subtree]"

@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from sessiongraph_web import cli, config, demo, indexer, mcp
+from sessiongraph_web.agents import Agent
 from sessiongraph_web.operations import SessionGraph
-from sessiongraph_web.tools import Agent, Toolbox
+from sessiongraph_web.tools import Toolbox
 from sessiongraph_web.toolschemas import TOOLS
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")

@@ -11,17 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from sessiongraph_web import access, cli, config, indexer, tools
+from sessiongraph_web import access, agents, cli, config, indexer
+from sessiongraph_web.agents import Agent
 from sessiongraph_web.answers import Status
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.filters import EventRequest
 from sessiongraph_web.operations import SessionGraph
-from sessiongraph_web.tools import Agent, Result, Toolbox
+from sessiongraph_web.tools import Result, Toolbox
 from sessiongraph_web.tooltext import MOST_BYTES
-from tests.builders import Log
+from tests.builders import START_MS, Log
 from tests.world import HOME, World, add_foreign, home_only
 
 OUTSIDE: Final = Result(
@@ -101,7 +103,7 @@ def agent(product: SessionGraph, kind: str) -> Agent:
     """Return a caller by its kind."""
     if kind == "workspace":
         return Agent("/w/a")
-    return tools.agent_of(product, {"session": "session-own", "no cwd": "session-nowhere"}[kind])
+    return agents.agent_of(product, {"session": "session-own", "no cwd": "session-nowhere"}[kind])
 
 
 @pytest.mark.parametrize("caller", ["session", "workspace", "no cwd"])
@@ -187,7 +189,7 @@ def test_a_session_without_a_workspace_sees_itself_alone(product: SessionGraph) 
 def test_a_caller_must_be_one_session(product: SessionGraph, session_id: str) -> None:
     """A caller that is missing, or named in part, or there twice, is none."""
     with pytest.raises(SessionGraphError) as raised:
-        tools.agent_of(product, session_id)
+        agents.agent_of(product, session_id)
     assert raised.value.code == "SESSION_QUERY_TOOL_MISSING_AGENT"
 
 
@@ -236,7 +238,7 @@ def test_what_was_written_is_read_as_it_was_spelled_and_masked(tmp_path: Path) -
     )
     indexer.Run(settings).execute()
     product = SessionGraph(settings)
-    toolbox = Toolbox(product, tools.agent_of(product, log.id))
+    toolbox = Toolbox(product, agents.agent_of(product, log.id))
     told = toolbox.call("session_event_read", {"seq": result, "before": 50}).text
     record = json.loads(told.split("```json\n")[1].split("\n```")[0])
     assert record == log.events[-1]
@@ -257,7 +259,7 @@ def test_an_own_search_ends_before_the_current_step(tmp_path: Path) -> None:
     )
     indexer.Run(settings).execute()
     product = SessionGraph(settings)
-    toolbox = Toolbox(product, tools.agent_of(product, log.id))
+    toolbox = Toolbox(product, agents.agent_of(product, log.id))
     text = toolbox.call("session_event_search", {"query": ASKED, "seq_to": 999}).text
     assert text.startswith(
         "Session session-own — the heron\n\nEvent search results (1):\n1. seq 3 | user/message"
@@ -278,6 +280,27 @@ def test_titles_are_not_searched(tmp_path: Path) -> None:
     toolbox = Toolbox(product, Agent("/w/a"))
     assert toolbox.call("session_search", {"query": "wagtail"}).text == "No prior session matches found."
     assert "[wagtail]" in toolbox.call("sessiongraph", {"operation": "search", "query": "wagtail"}).text
+    product.close()
+
+
+def test_a_text_too_common_to_rank_asks_to_narrow(tmp_path: Path) -> None:
+    """Where matches were left out of the ranking, the answer says how to come to them, and so they are found."""
+    Log("/w/a", id="session-early").turn(ASKED, "rare").write(tmp_path / "sessions")
+    late = Log("/w/a", id="session-late", created_at=START_MS + 1_000_000)
+    for number in range(1001):
+        late.user(f"{ASKED} {number}")
+    late.write(tmp_path / "sessions")
+    settings = config.load(
+        {"sessions": tmp_path / "sessions", "index": tmp_path / "index", "auto_refresh": False}
+    )
+    indexer.Run(settings).execute()
+    product = SessionGraph(settings)
+    toolbox = Toolbox(product, Agent("/w/a"))
+    text = toolbox.call("session_search", {"query": ASKED}).text
+    assert "session-early" not in text
+    assert text.endswith("\n\nResult cap reached. Narrow the query or add filters to find additional matches.")
+    narrowed = toolbox.call("session_search", {"query": ASKED, "session_ids": ["session-early"]}).text
+    assert narrowed.startswith("Session search results (1):\n\n1. Session session-early")
     product.close()
 
 
@@ -441,6 +464,22 @@ def test_indexing_out_of_time_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert Toolbox(product, Agent()).call("sessiongraph_index", {}).code == "SESSION_QUERY_ABORTED"
     assert started[0].stop.is_set()
     product.close()
+
+
+def test_a_search_over_half_an_index_says_so(product: SessionGraph) -> None:
+    """While the first build goes on, nobody takes what is missing for what does not exist."""
+
+    class Young(Slow):
+        def search(self, caller: Any, request: Any, *, stop: Any) -> Any:
+            page = self.product.search(caller, request, stop=stop)
+            return msgspec.structs.replace(page, index=msgspec.structs.replace(page.index, indexing=True))
+
+    young: Any = Young(product, 30)
+    for query in (ASKED, "nowhere"):
+        text = Toolbox(young, Agent("/w/a")).call("session_search", {"query": query}).text
+        assert text.endswith(
+            "\n\nThe index is still being built, so matches may be missing; ask again in a moment."
+        )
 
 
 def test_an_unexpected_failure_tells_nothing(product: SessionGraph) -> None:

@@ -19,8 +19,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from sessiongraph_web import access, config, indexer, toolargs, tools, tooltext
+from sessiongraph_web import access, agents, config, indexer, toolargs, tooltext
 from sessiongraph_web.access import Caller
+from sessiongraph_web.agents import Agent
 from sessiongraph_web.answers import (
     Branch,
     EventView,
@@ -37,7 +38,7 @@ from sessiongraph_web.errors import CODES, SessionGraphError, not_found
 from sessiongraph_web.filters import TimelineRequest
 from sessiongraph_web.lines import decode_event
 from sessiongraph_web.operations import SessionGraph
-from sessiongraph_web.tools import Agent, Toolbox
+from sessiongraph_web.tools import Toolbox
 from sessiongraph_web.toolschemas import SESSION_TOOLS
 from tests import answered
 from tests.builders import Log
@@ -338,7 +339,7 @@ def _tool(given: Any, expected: Any, shared: Path, factory: pytest.TempPathFacto
         stage = _stage(given["fixture"], shared, factory)
     with stage.open(given.get("toolConfig", {})) as product:
         faced: Any = Overridden(product, stage, given.get("overrides", {}))
-        agent = tools.agent_of(product, given["callerId"])
+        agent = agents.agent_of(product, given["callerId"])
         for call, wanted in zip(given["calls"], expected["calls"], strict=True):
             _skip_what_differs(call, wanted)
             toolbox = Toolbox(faced, Agent() if call.get("noAgent") else agent)

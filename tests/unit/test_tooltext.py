@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiongraph_web import tooltext
+from sessiongraph_web.agents import prune
 from sessiongraph_web.answers import Branch, Lineage, Snippet
-from sessiongraph_web.tools import prune
 from sessiongraph_web.tooltext import MOST_BYTES, excerpt, fit, to_json
 from tests import answered
 
