@@ -476,13 +476,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest_asyncio.fixture
 async def served(world: World) -> AsyncIterator[Datasette]:
-    datasette = world.serve()
+    datasette = await _started(world)
     datasette.root_enabled = True
+    yield datasette
+    await datasette.invoke_shutdown()
+
+
+async def _started(world: World) -> Datasette:
+    """Return an instance that keeps its application between requests, as a server does."""
+    datasette = world.serve()
     await datasette.invoke_startup()
     application = datasette.app()
     datasette.app = lambda: application  # type: ignore[method-assign]
-    yield datasette
-    await datasette.invoke_shutdown()
+    return datasette
 
 
 async def owners_cursors(datasette: Datasette, world: World) -> dict[str, str]:
@@ -600,12 +606,14 @@ class Pair:
     worlds: tuple[World, World]
     instances: tuple[Datasette, Datasette]
 
-    async def ask(self, caller: Caller, url: str) -> list[Answer]:
-        """Return both answers to one request of one caller."""
-        return [
-            await ask(datasette, url, headers=bearer(world.token(caller)))
-            for world, datasette in zip(self.worlds, self.instances, strict=True)
-        ]
+    def credentials(self, caller: Caller) -> list[Pairs]:
+        """Return the headers that present a caller to each."""
+        return [bearer(world.token(caller)) for world in self.worlds]
+
+    async def ask(self, credentials: Sequence[Pairs], url: str) -> list[Answer]:
+        """Return both answers to one request."""
+        both = zip(self.instances, credentials, strict=True)
+        return [await ask(datasette, url, headers=headers) for datasette, headers in both]
 
 
 @pytest_asyncio.fixture
@@ -614,10 +622,7 @@ async def pair(tmp_path: Path) -> Pair:
     shutil.copytree(alone.store, tmp_path / "beside" / "sessions")
     copied = World(tmp_path / "beside" / "sessions", tmp_path / "beside" / "index", alone.ids, alone.log_ids)
     beside = add_foreign(copied).build()
-    instances = (alone.serve(), beside.serve())
-    for datasette in instances:
-        await datasette.invoke_startup()
-    return Pair((alone, beside), instances)
+    return Pair((alone, beside), (await _started(alone), await _started(beside)))
 
 
 @pytest.mark.parametrize("kind", ["workspaces", "session"])
@@ -628,9 +633,9 @@ async def test_answers_do_not_depend_on_what_is_foreign(pair: Pair, kind: str) -
         caller = Caller("session", frozenset({HOME}), pair.worlds[0].log_ids["home"], True)
     words = _words_of(pair.worlds[1], {"search_cursor": "x", "timeline_cursor": "x"})
     urls = [*_product_urls(pair.worlds[1], words), *(f"/{FOREIGN_DATABASE}{tail}" for tail in _few_tails(words))]
-    differing = []
+    credentials, differing = pair.credentials(caller), []
     for url in urls:
-        alone, beside = [_settled(answer) for answer in await pair.ask(caller, url)]
+        alone, beside = [_settled(answer) for answer in await pair.ask(credentials, url)]
         if alone != beside:
             differing.append(url)
 
