@@ -151,7 +151,7 @@ class View:
         ).fetchone()
         return IndexNote(
             epoch=int(meta.get("epoch") or 0),
-            refreshed_at=instant(meta.get("refreshed_at")),
+            refreshed_at=instant(generation.looked_at(self.generation)) if self.generation else None,
             indexing=bool(pending),
             done=total - pending,
             total=total,

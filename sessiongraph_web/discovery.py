@@ -73,7 +73,7 @@ def discover(store: Path) -> Discovery:
             _skip_stray(found, store, project)
             continue
         try:
-            folders = _listed(Path(project.path))
+            folders = _listed(project.path)
         except OSError:
             found.unreachable.append(_shown(project.name))
             continue
@@ -93,7 +93,7 @@ def _visit(found: Discovery, store: Path, project: str, folder: os.DirEntry[str]
         _skip_stray(found, store, folder)
         return
     try:
-        entries = _listed(Path(folder.path))
+        entries = _listed(folder.path)
     except OSError:
         found.unreachable.append(_shown(f"{project}/{folder.name}"))
         return
@@ -193,17 +193,22 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
+def _listed(folder: str | Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
 
 
 def _relative(store: Path, path: str) -> str:
-    return _shown(os.path.relpath(path, store))
+    return _shown(_inside(store, path))
 
 
 def _log_id(store: Path, path: str) -> int:
-    return schema.log_id(os.fsencode(os.path.relpath(path, store)))
+    return schema.log_id(os.fsencode(_inside(store, path)))
+
+
+def _inside(store: Path, path: str) -> str:
+    """Return the part of a listed path that lies inside the store; `relpath` would cost more than the walk."""
+    return path[len(os.path.join(store, "")) :]  # noqa: PTH118 - with the one separator that a listing puts there
 
 
 def _shown(name: str) -> str:

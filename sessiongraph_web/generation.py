@@ -20,6 +20,7 @@ from sessiongraph_web.errors import SessionGraphError
 _CURRENT: Final = "current"
 _IN_USE: Final = "in-use"
 _WRITING: Final = "writing"
+_LOOKED: Final = "looked"
 _DAMAGED: Final = ".damaged"
 _SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 _POLL_SECONDS: Final = 0.02
@@ -156,6 +157,21 @@ def using(generation: Generation) -> Iterator[None]:
         if descriptor is not None:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
+
+
+def look(generation: Generation, now: int) -> None:
+    """Note when the store was last looked at whole (Unix ms): a file's time costs no write to a database."""
+    path = generation.directory / _LOOKED
+    path.touch(mode=0o600)
+    os.utime(path, ns=(now * 1_000_000, now * 1_000_000))
+
+
+def looked_at(generation: Generation) -> int | None:
+    """Return when the store was last looked at whole (Unix ms), or None while the first build goes on."""
+    try:
+        return (generation.directory / _LOOKED).stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return None
 
 
 def make_private(directory: Path) -> None:

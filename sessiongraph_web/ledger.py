@@ -173,24 +173,24 @@ class Ledger:
                 "UPDATE log SET unreachable_since = NULL WHERE log_id = ?", [(log_id,) for log_id in found]
             )
 
-    def finish(self, report: RunReport, *, refreshed_at: int | None, problem: str | None) -> None:
-        """Record a run and when the store was last looked at (None: not whole)."""
+    def remember(self, key: str, value: str | None) -> None:
+        """Keep a fact about the last run, if it is news."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        if (row[0] if row else None) != value:
+            self.connection.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value)
+            )
+
+    def finish(self, report: RunReport) -> None:
+        """Record a run that has something to say; one that found everything as it was writes nothing."""
+        changed = report.indexed or report.extended or report.removed or report.failed
         with schema.transaction(self.connection):
             self._mark_duplicates()
-            if refreshed_at is not None:
-                self._set("refreshed_at", refreshed_at)
-            self._set("store_problem", problem)
-            if (
-                report.indexed
-                or report.extended
-                or report.removed
-                or report.failed
-                or report.problem
-                or report.outcome != "complete"
-            ):
-                encoded = msgspec.json.encode(report, enc_hook=_encode_instant).decode()
-                self.connection.execute("INSERT INTO run (report) VALUES (?)", (encoded,))
-                self.connection.execute("DELETE FROM run WHERE id <= (SELECT max(id) FROM run) - ?", (RUNS_KEPT,))
+            if not changed and report.problem is None and report.outcome == "complete":
+                return
+            encoded = msgspec.json.encode(report, enc_hook=_encode_instant).decode()
+            self.connection.execute("INSERT INTO run (report) VALUES (?)", (encoded,))
+            self.connection.execute("DELETE FROM run WHERE id <= (SELECT max(id) FROM run) - ?", (RUNS_KEPT,))
 
     def epoch(self) -> int:
         row = self.connection.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
@@ -258,11 +258,6 @@ class Ledger:
     def _raise_epoch(self) -> None:
         self.connection.execute(
             "INSERT INTO meta VALUES ('epoch', 1) ON CONFLICT DO UPDATE SET value = value + 1"
-        )
-
-    def _set(self, key: str, value: object) -> None:
-        self.connection.execute(
-            "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value)
         )
 
 

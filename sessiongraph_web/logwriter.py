@@ -145,7 +145,7 @@ class LogWriter:
         self.frames.see(event, self.digest.turn)
         if change.added is not None or event.source_event_seqs is not None:
             self._relations(event, change)
-        texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars)
+        texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars, mask=_mask)
         if texts:
             self._texts(event, change, texts)
         self.ordinal = event.ordinal + 1
@@ -216,7 +216,7 @@ class LogWriter:
             for event in self.turn.closers(
                 ordinal=self.ordinal, seq=self.fold.next_seq, time=self.digest.last_at
             ):
-                texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars)
+                texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars, mask=_mask)
                 self._texts(event, self.fold.push(event), texts)
 
     def _write_log(self, carried: dict[str, Any], before: os.stat_result) -> None:
@@ -369,3 +369,7 @@ class _Rows:
         )
         self._entries.clear()
         self._characters = 0
+
+
+def _mask(text: str) -> str:
+    return redact.mask(text)[0]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
-from sessiongraph_web import following, leaving, lists, reads, tokens
+from sessiongraph_web import following, leaving, lists, reads, sharing, tokens
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     EventPage,
     EventTrace,
+    Grant,
     IndexNote,
     Lineage,
     SearchPage,
     SessionPage,
+    Shared,
+    ShareOffer,
     Status,
     TimelinePage,
     WorkspaceList,
@@ -24,13 +28,14 @@ from sessiongraph_web.answers import (
 )
 from sessiongraph_web.config import Settings
 from sessiongraph_web.corpus import Corpus, View
-from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.export import Download
 from sessiongraph_web.filters import (
     EventRequest,
     ExportRequest,
     SearchRequest,
     SessionRequest,
+    ShareRequest,
     StatusRequest,
     TimelineRequest,
 )
@@ -54,6 +59,7 @@ class SessionGraph:
         self.corpus = Corpus(settings)
         self.refresher = Refresher(settings)
         self._tokens: Tokens | None = None
+        self._passing_key = secrets.token_bytes(tokens.SECRET_BYTES)
 
     @property
     def tokens(self) -> Tokens:
@@ -61,6 +67,14 @@ class SessionGraph:
         if self._tokens is None:
             self._tokens = Tokens(self.settings.index / tokens.FILE)
         return self._tokens
+
+    @property
+    def _cursor_key(self) -> bytes:
+        """The signing key; where none can be kept, one that is good for as long as this process lives."""
+        try:
+            return self.tokens.signing_key
+        except SessionGraphError:
+            return self._passing_key
 
     def close(self) -> None:
         self.refresher.close()
@@ -74,16 +88,14 @@ class SessionGraph:
             raise SessionGraphError("SESSION_QUERY_SEARCH_DISABLED")
         return self._listed(
             request.cursor,
-            lambda view: lists.search(
-                view, caller, request, self._note(view, caller), self.tokens.signing_key, stop
-            ),
+            lambda view: lists.search(view, caller, request, self._note(view, caller), self._cursor_key, stop),
         )
 
     def timeline(self, caller: Caller, request: TimelineRequest) -> TimelinePage:
         """List sessions in time order, and count what happened each day."""
         return self._listed(
             request.cursor,
-            lambda view: lists.timeline(view, caller, request, self._note(view, caller), self.tokens.signing_key),
+            lambda view: lists.timeline(view, caller, request, self._note(view, caller), self._cursor_key),
         )
 
     def workspaces(self, caller: Caller) -> WorkspaceList:
@@ -149,6 +161,26 @@ class SessionGraph:
         """Return an attachment that this session's log cites; its hash alone opens nothing."""
         return self._read(lambda view: leaving.attachment(view, caller, request, sha256))
 
+    def offer(self, caller: Caller, request: ShareRequest) -> ShareOffer:
+        """Say what a request to share would open; giving access is for the owner."""
+        _require_owner(caller)
+        return self._read(lambda view: sharing.offer(view, caller, request))
+
+    def share(self, caller: Caller, request: ShareRequest) -> Shared:
+        """Give others access to one session or one workspace."""
+        _require_owner(caller)
+        return self._read(lambda view: sharing.share(view, caller, request, self.tokens))
+
+    def grants(self, caller: Caller) -> list[Grant]:
+        """List the access that was given."""
+        _require_owner(caller)
+        return self._read(lambda view: sharing.grants(view, self.tokens))
+
+    def revoke(self, caller: Caller, token_id: str) -> None:
+        """Take access back at once."""
+        _require_owner(caller)
+        sharing.revoke(self.tokens, token_id)
+
     def databases(self, caller: Caller) -> dict[str, tuple[Path, str | None]]:
         """Return {Datasette name: (file, sealed cwd)} of the databases that a caller may be shown whole."""
         if caller.kind not in ("owner", "workspaces"):
@@ -195,3 +227,8 @@ class SessionGraph:
         if self.refresher.problem:
             return self.refresher.problem
         return None if self.settings.sessions.is_dir() else "there is no such directory"
+
+
+def _require_owner(caller: Caller) -> None:
+    if not caller.is_owner:
+        raise not_found()

@@ -12,7 +12,7 @@ import msgspec
 from sessiongraph_web.models import SURFACE_TYPES, Event, InvalidSurface, Replace, Surface
 
 _CANONICAL: Final = msgspec.json.Encoder(order="sorted")
-_DIGEST_BYTES: Final = 16
+_DIGEST_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Update:
             if isinstance(error, SessionGraphError) and not is_damage(error):
                 with suppress(SessionGraphError), translated():  # a full disk may not even take the note
                     report = self.tally.report(self.ledger.epoch(), "failed", error.detail)
-                    self.ledger.finish(report, refreshed_at=None, problem=None)
+                    self.ledger.finish(report)
         finally:
             self.ledger.close()
 
@@ -119,7 +119,9 @@ class Update:
             self._note(plan)
             self._perform(plan, findings)
             report = self.tally.report(self.ledger.epoch(), "interrupted" if self.stop.is_set() else "complete")
-            self.ledger.finish(report, refreshed_at=self.now, problem=discovery.problem)
+            self.ledger.remember("store_problem", discovery.problem)
+            self.ledger.finish(report)
+            generation.look(self.target, self.now)
             return report
 
     def _inspect(self) -> Findings:

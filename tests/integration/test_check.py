@@ -47,7 +47,6 @@ def test_a_sound_index_passes(store: Path) -> None:
 MISCOUNTED = "terms are counted wrongly"
 UNLIKE_LEDGER = "is not what the ledger says"
 UNLIKE_LOG = "differs from its log in"
-MAIN = "WHERE id = 'session-main'"
 
 
 @pytest.mark.parametrize(
@@ -56,9 +55,9 @@ MAIN = "WHERE id = 'session-main'"
         ([NO_TOKENS], "terms", f"2 {MISCOUNTED}, the first is 'needle'"),
         ([NO_TOKENS.replace(" 广告", ""), OTHER_ROW.replace("1,", "2,")], "terms", "the entries with 'needle'"),
         (["UPDATE entry SET text = text || ' altered' WHERE id = 1"], "terms", f"1 {MISCOUNTED}"),
-        ([f"DELETE FROM session {MAIN}"], "ledger", UNLIKE_LEDGER),
-        ([f"UPDATE session SET title = 'forged' {MAIN}"], "ledger", UNLIKE_LEDGER),
-        ([f"UPDATE session SET entries = 99 {MAIN}"], "ledger", "entries of its own, not 99"),
+        (["DELETE FROM session WHERE id = 'session-main'"], "ledger", UNLIKE_LEDGER),
+        (["UPDATE session SET title = 'forged' WHERE id = 'session-main'"], "ledger", UNLIKE_LEDGER),
+        (["UPDATE session SET entries = 99 WHERE id = 'session-main'"], "ledger", "entries of its own, not 99"),
         (["UPDATE entry SET surface = 'shadowed' WHERE id = 1"], "store", f"{UNLIKE_LOG} `entry`"),
         (["DELETE FROM citation"], "store", f"{UNLIKE_LOG} `citation`"),
         (["UPDATE meta SET value = '/w/b' WHERE key = 'sealed_cwd'"], "file", "damaged"),
