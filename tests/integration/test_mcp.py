@@ -25,6 +25,8 @@ from sessiongraph_web import access, config, indexer, mcp
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.operations import SessionGraph
 from tests.builders import Log
+from tests.neighbourhood import ASKED, TWIN, Neighbourhood, secret
+from tests.neighbourhood import FOREIGN as NEIGHBOURS
 from tests.world import FOREIGN, FOREIGN_WORD, HOME, HOME_WORD, World, two_workspaces
 
 pytestmark = pytest.mark.asyncio
@@ -110,6 +112,34 @@ async def test_no_argument_changes_the_workspace(world: World, arguments: dict[s
         assert FOREIGN_WORD not in text
         assert world.ids["foreign"] not in text
         assert "hidden" not in text.replace("store:", "").replace("hidden\n", "")
+
+
+@pytest.mark.parametrize("name", sorted(READERS - {"session_search", "sessiongraph"}))
+async def test_every_way_out_of_a_workspace_is_the_same_wall(tmp_path: Path, name: str) -> None:
+    """A session of a folder above, below or spelled almost alike answers as one that does not exist."""
+    product = Neighbourhood(tmp_path).open()
+    given = {"query": ASKED, "seq": 4}
+    outside = {f"session-{secret(foreign)}" for foreign in NEIGHBOURS} | {"session-none", "session-twice", ""}
+    async with Client(mcp.server(product, "/w/a"), mode="legacy") as client:
+        assert {await told(client, name, session_id=session_id, **given) for session_id in outside} == {OUTSIDE}
+        for session_id in ("session-own", "session-same", TWIN):
+            text = await told(client, name, session_id=session_id, **given)
+            assert session_id in text
+            assert "secret" not in text
+    product.close()
+
+
+@pytest.mark.parametrize("cwd", ["/w", "/w/a/", "/w/A", "/w/a", "/w/none"])
+async def test_a_server_shows_the_sessions_of_its_string_alone(tmp_path: Path, cwd: str) -> None:
+    """The workspace is compared byte for byte: near misses are other workspaces, with sessions of their own."""
+    product = Neighbourhood(tmp_path).open()
+    async with Client(mcp.server(product, cwd), mode="legacy") as client:
+        text = await told(client, "session_search", query=ASKED)
+        listed = await told(client, "sessiongraph", operation="timeline", limit=100)
+    own = {secret(name) for name, other in NEIGHBOURS.items() if other == cwd}
+    assert set(re.findall(r"secret[a-z]+", text + listed)) == own
+    assert ("session-own" in text) == (cwd == "/w/a")
+    product.close()
 
 
 @asynccontextmanager
