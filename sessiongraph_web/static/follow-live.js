@@ -1,48 +1,195 @@
-// Follows a live session: asks the JSON twin whether it changed, and brings new cards without moving the reader.
-const EVERY_MS = 1500;
+// Follows a session: the server says that there is more, and the new cards are put in around the reader.
+const POLL_MS = 5000; // where no stream is to be had
+const POLLS = 6; // before a stream is asked for again
+const REST_MS = 300; // between two fetches
+const MOST_ITEMS = 3000; // on a page that grows
+const PLACES = ["ordinal", "at", "seq", "time", "last"];
+const FOCUSABLE = "a, summary, button, input, pre[tabindex]";
+
+// What the server wrote, without what readers and scripts have made of it since.
+function written(element) {
+  const copy = element.cloneNode(true);
+  for (const time of copy.querySelectorAll("time")) {
+    time.textContent = "";
+    time.removeAttribute("title");
+  }
+  for (const button of copy.querySelectorAll("copy-button")) button.replaceChildren();
+  for (const fold of copy.querySelectorAll("details")) fold.open = false;
+  for (const each of [copy, ...copy.querySelectorAll("[class]")]) each.classList.remove("current");
+  return copy.outerHTML;
+}
+
+// Replaces an element; folds, the mark of the current item and the focus stay.
+function swap(old, fresh) {
+  const focusables = [...old.querySelectorAll(FOCUSABLE)];
+  const focus = focusables.indexOf(document.activeElement);
+  const folds = [...old.querySelectorAll("details")];
+  fresh.querySelectorAll("details").forEach((fold, index) => { fold.open = folds[index]?.open ?? fold.open; });
+  if (old.classList.contains("current")) fresh.classList.add("current");
+  old.replaceWith(fresh);
+  if (focus >= 0) fresh.querySelectorAll(FOCUSABLE)[focus]?.focus({ preventScroll: true });
+  return fresh;
+}
+
+function update(old, fresh) {
+  return written(old) === written(fresh) ? old : swap(old, fresh);
+}
+
+// Makes the children of one element those of another, and touches none that is the same in both.
+function merge(old, fresh) {
+  const named = (parent) => {
+    const seen = {};
+    return [...parent.children].map((child) => {
+      const name = child.id || child.classList[0] || child.localName;
+      seen[name] = (seen[name] ?? 0) + 1;
+      return [child.id || `${name} ${seen[name]}`, child];
+    });
+  };
+  const known = new Map(named(old));
+  let before = null;
+  for (const [name, child] of named(fresh)) {
+    const kept = known.has(name) ? update(known.get(name), child) : child;
+    known.delete(name);
+    const next = before ? before.nextElementSibling : old.firstElementChild;
+    if (next !== kept) old.insertBefore(kept, next);
+    before = kept;
+  }
+  for (const gone of known.values()) gone.remove();
+}
 
 customElements.define("follow-live", class extends HTMLElement {
   connectedCallback() {
-    this.timer = setInterval(() => this.look(), EVERY_MS);
+    this.next = Number(this.dataset.next);
+    this.status = this.querySelector("[role=status]");
+    this.turns = document.getElementById("turns");
+    this.watch = () => (document.hidden ? this.stop() : this.start());
+    document.addEventListener("visibilitychange", this.watch);
+    this.watch();
   }
 
   disconnectedCallback() {
-    clearInterval(this.timer);
+    document.removeEventListener("visibilitychange", this.watch);
+    this.stop();
   }
 
-  async look() {
-    if (document.hidden || this.busy) return;
-    this.busy = true;
-    try {
-      const headers = this.tag ? { "if-none-match": this.tag } : {};
-      const response = await fetch(this.dataset.twin, { headers, cache: "no-store" });
-      const changed = response.ok && this.tag && response.headers.get("etag") !== this.tag;
-      if (response.ok) this.tag = response.headers.get("etag");
-      if (changed) await this.bring();
-    } catch {
-      this.querySelector("p").textContent = "The server does not answer; trying again.";
-    } finally {
-      this.busy = false;
-    }
+  start() {
+    this.stop();
+    const address = new URL(this.dataset.live, location.href);
+    address.searchParams.set("ordinal", this.next);
+    this.stream = new EventSource(address);
+    this.stream.addEventListener("more", () => this.bring());
+    this.stream.addEventListener("rewritten", () => this.end("This log was written anew; reload to read it."));
+    this.stream.addEventListener("error", () => {
+      if (this.stream.readyState === EventSource.CLOSED) this.poll(POLLS);
+    });
+  }
+
+  stop() {
+    this.stream?.close();
+    clearTimeout(this.timer);
+  }
+
+  end(sentence) {
+    this.disconnectedCallback();
+    this.say(sentence);
+  }
+
+  say(sentence) {
+    if (this.status.textContent !== sentence) this.status.textContent = sentence;
+  }
+
+  address(ordinal, suffix = "") {
+    const address = new URL(location.href);
+    for (const name of PLACES) address.searchParams.delete(name);
+    address.pathname += suffix;
+    address.hash = "";
+    address.searchParams.set("ordinal", ordinal);
+    return address;
+  }
+
+  // Asks again and again, where the server has no stream left or a proxy lets none through.
+  poll(left) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(async () => {
+      try {
+        const response = await fetch(this.address(this.next, ".json"), { cache: "no-store" });
+        if (response.status === 401 || response.status === 404) return this.end("This session is not to be had any more.");
+        const answer = response.ok ? await response.json() : { events: [] };
+        if (answer.events.some((event) => !event.synthetic)) await this.bring();
+      } catch {
+        this.say("The server does not answer; trying again.");
+      }
+      if (!this.isConnected || document.hidden) return undefined;
+      return left > 1 ? this.poll(left - 1) : this.start();
+    }, POLL_MS);
   }
 
   async bring() {
-    const response = await fetch(this.dataset.page, { cache: "no-store" });
-    if (!response.ok) return;
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    const atEnd = innerHeight + scrollY >= document.body.scrollHeight - 120;
-    for (const turn of page.querySelectorAll("#turns > *")) this.put(turn);
-    if (!page.querySelector("follow-live")) this.remove();
-    if (atEnd) scrollTo(0, document.body.scrollHeight);
+    this.wanted = true;
+    if (this.busy) return;
+    this.busy = true;
+    while (this.wanted && this.isConnected) {
+      this.wanted = false;
+      try {
+        await this.fetchAll();
+      } catch {
+        this.say("The server does not answer; trying again.");
+        this.poll(1);
+      }
+      await new Promise((resolve) => { setTimeout(resolve, REST_MS); });
+    }
+    this.busy = false;
+    if (this.turns.querySelectorAll("[data-item]").length > MOST_ITEMS) {
+      this.end("This page is long enough; its last part goes on following.");
+    }
   }
 
-  put(turn) {
-    const known = turn.id && document.getElementById(turn.id);
-    if (!known) document.getElementById("turns").append(turn);
-    else if (known.textContent !== turn.textContent) {
-      const open = [...known.querySelectorAll("details")].map((fold) => fold.open);
-      turn.querySelectorAll("details").forEach((fold, index) => { fold.open = open[index] ?? fold.open; });
-      known.replaceWith(turn);
+  async fetchAll() {
+    const before = this.next;
+    let from = Number(this.turns.querySelector(":scope > .turn:last-of-type")?.id.slice(1) || this.dataset.first);
+    while (Number.isFinite(from)) {
+      const response = await fetch(this.address(from), { cache: "no-store" });
+      if (!response.ok) throw new Error(String(response.status));
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      this.put(page);
+      const later = page.querySelector("a[rel=next]");
+      this.next = Number(page.querySelector("follow-live")?.dataset.next ?? this.next);
+      from = later ? Number(new URL(later.href, location.href).searchParams.get("ordinal")) : NaN;
     }
+    const count = this.next - before;
+    if (count > 0) this.say(count === 1 ? "1 new event" : `${count} new events`);
+  }
+
+  put(page) {
+    const room = document.documentElement;
+    const isAtEnd = scrollY > 0 && innerHeight + scrollY >= room.scrollHeight - 80;
+    this.turns.querySelector(":scope > .empty")?.remove();
+    for (const turn of page.querySelectorAll("#turns > .turn")) {
+      const known = document.getElementById(turn.id);
+      if (known) merge(known, turn);
+      else this.turns.append(turn);
+    }
+    this.putBeside(page);
+    if (isAtEnd) scrollTo(0, room.scrollHeight);
+  }
+
+  // The head, the count of events and the list of turns say what they would say after a reload.
+  putBeside(page) {
+    for (const part of [".session-head > .facts", ".session-head > .badges"]) {
+      const [old, fresh] = [document.querySelector(part), page.querySelector(part)];
+      if (old && fresh) update(old, fresh);
+    }
+    const range = page.querySelector(".pager .quiet")?.textContent.split("–")[1];
+    for (const old of document.querySelectorAll(".session-columns .pager .quiet")) {
+      if (range) old.textContent = `${old.textContent.split("–")[0]}–${range}`;
+    }
+    const rail = document.querySelector("turn-rail");
+    const listed = new Map([...rail.querySelectorAll("li")].map((line) => [line.querySelector("a").hash, line]));
+    for (const line of page.querySelectorAll("turn-rail li")) {
+      const old = listed.get(line.querySelector("a").hash);
+      if (old) merge(old.firstElementChild, line.firstElementChild);
+      else rail.querySelector("ol").append(line);
+    }
+    rail.renew?.();
   }
 });

@@ -14,6 +14,12 @@ customElements.define("turn-rail", class extends HTMLElement {
     this.watch.disconnect();
   }
 
+  // After turns have come to the page.
+  renew() {
+    this.disconnectedCallback();
+    this.connectedCallback();
+  }
+
   note(entries) {
     for (const { target, isIntersecting } of entries) this.seen[isIntersecting ? "add" : "delete"](target.id);
     const current = [...this.links.keys()].find((id) => this.seen.has(id));

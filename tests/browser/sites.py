@@ -1,0 +1,117 @@
+"""Sites: a served store, a browser that is signed in to it, and pages in which nothing may go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from sessiongraph_web.web import app, live, signin
+
+NAVIGATION_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True)
+class Site:
+    """One server for many pages."""
+
+    address: str
+    browser: Browser
+    cookies: Any
+    store: Path
+
+    @contextmanager
+    def context(self, **options: Any) -> Iterator[BrowserContext]:
+        """Open a browser profile that is signed in; its pages wait for nothing long."""
+        context = self.browser.new_context(storage_state=self.cookies, base_url=self.address, **options)
+        context.set_default_timeout(NAVIGATION_TIMEOUT_MS)
+        try:
+            yield context
+        finally:
+            context.close()
+
+    @contextmanager
+    def page(self, path: str = "/", **options: Any) -> Iterator[Page]:
+        """Open a page; leaving it, nothing may have gone wrong in it, or left for elsewhere."""
+        with self.context(**options) as context:
+            watch = Watch(self.address)
+            page = watch.page(context)
+            page.goto(path)
+            yield page
+        assert watch.problems == []
+
+
+@dataclass
+class Watch:
+    """Notes what a page must never do: fail, warn, ask another host, speak through a dialog."""
+
+    address: str
+    problems: list[str] = field(default_factory=list)
+
+    def page(self, context: BrowserContext) -> Page:
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        page.on("console", self._console)
+        page.on("dialog", self._dialog)
+        page.on("request", lambda request: self._request(request.url))
+        return page
+
+    def _console(self, said: Any) -> None:
+        if said.type in ("error", "warning"):
+            self.problems.append(f"console: {said.text}")
+
+    def _dialog(self, dialog: Any) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _request(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != urlsplit(self.address).netloc:
+            self.problems.append(f"request: {url}")
+
+
+@contextmanager
+def opened(browser: Browser, options: Mapping[str, Any]) -> Iterator[Site]:
+    """Serve a store, and sign a browser in to it."""
+    with served(options) as (address, link):
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(link())
+        with page.expect_navigation():
+            page.click("main button")
+        cookies = context.storage_state()
+        context.close()
+        yield Site(address, browser, cookies, Path(options["sessions"]))
+
+
+@contextmanager
+def served(options: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Serve on a free port from a thread; yield the address and a maker of sign-in links."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    datasette = app.make({**options, "port": port})
+    server = uvicorn.Server(uvicorn.Config(datasette.app(), log_level="error", timeout_graceful_shutdown=2))
+
+    async def run() -> None:
+        await datasette.invoke_startup()
+        await server.serve(sockets=[listening])
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),))
+    thread.start()
+    address = f"http://127.0.0.1:{port}"
+    try:
+        yield address, lambda: signin.link(app.product(datasette), address)
+    finally:
+        server.should_exit = True
+        thread.join()
+        live.close(datasette)
+        app.close(datasette)
