@@ -181,7 +181,8 @@ class View:
         logs with one id, are SESSIONGRAPH_AMBIGUOUS_ID with the caller's own `candidates` or `logs`.
         """
         found = self._visible(caller, self._named(session_id))
-        if not found and len(session_id.removeprefix(ID_PREFIX)) >= PREFIX_LENGTH:
+        bare = session_id.removeprefix(ID_PREFIX)
+        if not found and len(bare) >= PREFIX_LENGTH and not ID_PREFIX.startswith(bare):
             found = self._visible(caller, self._beginning(session_id))
         if log_id is not None:
             found = [located for located in found if located.log_id == log_id]

@@ -32,6 +32,7 @@ Access = Literal["public", "caller", "owner"]
 Parameters = Mapping[str, Sequence[str]]
 
 MAX_PARAMETERS: Final = 1000
+FORM_BYTES: Final = 64 * 1024  # of what a form of ours posts
 NAME_CHARS: Final = 60
 PAGE_PARAMETERS: Final = frozenset(
     {"view"}
@@ -54,6 +55,7 @@ class Asked:
     parameters: Parameters
     looks: Parameters
     links: links.Links
+    origin: str  # scheme and host under which the client knows this server
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,8 @@ def endpoint(view: View, terms: Terms) -> Callable[..., Any]:
         if moved is not None:
             return Response.redirect(moved)
         caller = app.caller(request)
-        return await asyncio.to_thread(_respond, datasette, request, view, terms, caller)
+        posted = await request.post_body(FORM_BYTES) if request.method == "POST" else b""
+        return await asyncio.to_thread(_respond, datasette, request, view, terms, caller, posted)
 
     respond._datasette_static = view.static  # type: ignore[attr-defined]  # else Datasette forbids caching it
     return respond
@@ -130,16 +133,27 @@ def failure(datasette: Datasette, request: Request, caller: Caller, error: Sessi
     """Render an error for a page or its twin. It repeats nothing of the request."""
     status = 300 if "logs" in error.fields else error.meaning.status
     if _wants_json(request):
-        body = error_body(error.detail, status) | {"code": error.code} | error.fields
+        body = error_body(error.detail, status) | {"code": error.code} | error.fields | _choices(request, error)
         return _json(request, body, status)
     return _html(datasette, request, caller, "error.html", {"error": error, "status": status}, status)
 
 
-def _respond(datasette: Datasette, request: Request, view: View, terms: Terms, caller: Caller) -> Any:
+def _choices(request: Request, error: SessionGraphError) -> dict[str, list[str]]:
+    """Return the same request for each of several logs with one id."""
+    logs = error.fields.get("logs")
+    if not isinstance(logs, list):
+        return {}
+    asked = [pair for pair in parse_qsl(request.query_string, keep_blank_values=True) if pair[0] != "log"]
+    return {"links": [f"{request.path}?{urlencode([*asked, ('log', log)])}" for log in logs]}
+
+
+def _respond(
+    datasette: Datasette, request: Request, view: View, terms: Terms, caller: Caller, posted: bytes
+) -> Any:
     """Answer one request; every failure becomes a response here and nowhere else."""
     try:
         _admit(caller, terms.access)
-        asked = _asked(datasette, request, view, caller)
+        asked = _asked(datasette, request, view, caller, posted)
         _check_names(asked.parameters, terms)
         blank = None if _wants_json(request) else view.blank(asked)
         if blank is not None:
@@ -149,8 +163,6 @@ def _respond(datasette: Datasette, request: Request, view: View, terms: Terms, c
             return Response.redirect(answer.to, status=answer.status)
         if isinstance(answer, File):
             return Streamed(answer, request.receive, head=request.method == "HEAD")
-        if isinstance(answer, live.Following):
-            return live.Stream(datasette, request, answer)
         if isinstance(answer, live.Following):
             return live.Stream(datasette, request, answer)
         if isinstance(answer, Asset):
@@ -200,9 +212,9 @@ def _check_names(parameters: Parameters, terms: Terms) -> None:
             raise invalid_parameter(name[:NAME_CHARS], "is not a parameter here")
 
 
-def _asked(datasette: Datasette, request: Request, view: View, caller: Caller) -> Asked:
+def _asked(datasette: Datasette, request: Request, view: View, caller: Caller, posted: bytes) -> Asked:
     product = app.product(datasette)
-    given = _parameters(request)
+    given = _parameters(request.query_string) | _parameters(posted.decode("latin-1"))
     zone = request.cookies.get(ZONE_COOKIE, "")
     if view.zoned and "tz" not in given and _is_zone(zone):
         given["tz"] = [zone]
@@ -214,12 +226,13 @@ def _asked(datasette: Datasette, request: Request, view: View, caller: Caller) -
         parameters={name: values for name, values in given.items() if name not in PAGE_PARAMETERS},
         looks={name: values for name, values in given.items() if name in PAGE_PARAMETERS},
         links=_links(datasette),
+        origin=f"{request.scheme}://{request.host}",
     )
 
 
-def _parameters(request: Request) -> dict[str, list[str]]:
+def _parameters(encoded: str) -> dict[str, list[str]]:
     try:
-        return parse_qs(request.query_string, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+        return parse_qs(encoded, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
     except ValueError as error:
         raise invalid_parameter("query string", f"holds more than {MAX_PARAMETERS} parameters") from error
 

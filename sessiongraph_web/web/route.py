@@ -12,12 +12,18 @@ Plugin = Literal["search", "session", "trace", "timeline", "export", "status"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter, and what it means to who reads `/openapi.json`."""
+    """A query parameter, and what it means to who reads `/openapi.json`.
+
+    `at_most` names the setting that bounds a number, `at_least` is the other bound.
+    """
 
     name: str
     meaning: str
     kind: Literal["string", "integer", "boolean"] = "string"
     many: bool = False
+    choices: tuple[str, ...] = ()
+    at_least: int = 0
+    at_most: Literal["max_limit", "read_window_max"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from sessiongraph_web import filters
+from sessiongraph_web.models import KINDS, SURFACES, LogState
 from sessiongraph_web.web import http, openapi, views
 from sessiongraph_web.web.route import Parameter, Plugin, Route
 
@@ -15,7 +17,7 @@ LOG: Final = Parameter("log", "which log, where several carry this id", "integer
 REDACT: Final = Parameter(
     "redact", "mask secrets; callers other than the owner always get them masked", "boolean"
 )
-LIMIT: Final = Parameter("limit", "rows on a page", "integer")
+LIMIT: Final = Parameter("limit", "rows on a page", "integer", at_least=1, at_most="max_limit")
 CURSOR: Final = Parameter("cursor", "`next_cursor` of the page before")
 ZONE: Final = Parameter("tz", "IANA name of the reader's time zone, for days")
 WORKSPACE: Final = Parameter("workspace", "exact working directory (the owner's)", many=True)
@@ -24,15 +26,15 @@ ROOTS: Final = Parameter("roots", "leave out forks and subagents", "boolean")
 
 SEARCH: Final = (
     Parameter("q", 'the query: terms are ANDed; "…" is a phrase, -term excludes'),
-    Parameter("match", "`terms`, `phrase` or `text` (a literal substring)"),
-    Parameter("sort", "`relevance`, `newest` or `oldest`"),
-    Parameter("group", "`session` or `none`"),
+    Parameter("match", "how to read the query; `text` is a literal substring", choices=get_args(filters.Match)),
+    Parameter("sort", "in which order", choices=get_args(filters.Sort)),
+    Parameter("group", "hits by session, or each alone", choices=get_args(filters.Group)),
     LIMIT,
     CURSOR,
     ZONE,
-    Parameter("kinds", "kinds of entries", many=True),
+    Parameter("kinds", "kinds of entries", many=True, choices=KINDS),
     Parameter("types", "event types", many=True),
-    Parameter("surfaces", "`current`, `shadowed`, `log-only`, `unknown`", many=True),
+    Parameter("surfaces", "what became of the entry on the surface", many=True, choices=SURFACES),
     WORKSPACE,
     Parameter("tool", "tool of a call or result", many=True),
     MODEL,
@@ -61,12 +63,12 @@ SESSION: Final = (
 EVENT: Final = (
     LOG,
     Parameter("ordinal", "which of several events with this number", "integer"),
-    Parameter("before", "neighbours before it", "integer"),
-    Parameter("after", "neighbours after it", "integer"),
+    Parameter("before", "neighbours before it", "integer", at_most="read_window_max"),
+    Parameter("after", "neighbours after it", "integer", at_most="read_window_max"),
     REDACT,
 )
 TIMELINE: Final = (
-    Parameter("sort", "`created` or `activity`"),
+    Parameter("sort", "by creation, or by last activity", choices=("created", "activity")),
     LIMIT,
     CURSOR,
     ZONE,
@@ -77,9 +79,17 @@ TIMELINE: Final = (
     Parameter("before", "up to this time"),
     Parameter("day", "sessions active on this day (`YYYY-MM-DD` in `tz`)"),
 )
+SHARE: Final = (
+    Parameter("session", "id of the session to share; this or `workspace`"),
+    LOG,
+    Parameter("descendants", "with the session's forks and subagents in its own workspace", "boolean"),
+    Parameter("workspace", "exact working directory to share"),
+    Parameter("days", "how long access lasts", "integer"),
+    Parameter("label", "what it is for; shown in lists"),
+)
 STATUS: Final = (
     Parameter("ledger", "list the files of the store (the owner's)", "boolean"),
-    Parameter("state", "only files in these states", many=True),
+    Parameter("state", "only files in these states", many=True, choices=get_args(LogState)),
     Parameter("offset", "leave out so many", "integer"),
     LIMIT,
 )
@@ -104,17 +114,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         views.SESSION,
         "session",
         SESSION,
-    ),
-    Route(
-        "session_live",
-        "/sessions/{id}/live",
-        rf"^/sessions/{_ID}/live$",
-        "session",
-        "Server-sent events that say when a session holds more: `first` and `last` ordinal of what is new",
-        views.SESSION_LIVE,
-        "session",
-        (LOG, Parameter("ordinal", "the first position not seen yet; `Last-Event-ID` goes before it", "integer")),
-        twin=False,
     ),
     Route(
         "session_live",
@@ -209,17 +208,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         twin=False,
     ),
     Route(
-        "status_live",
-        "/status/live",
-        r"^/status/live$",
-        "status",
-        "Server-sent events that say how an index run goes, and when one has ended",
-        views.STATUS_LIVE,
-        "status",
-        access="owner",
-        twin=False,
-    ),
-    Route(
         "refresh",
         "/status/refresh",
         r"^/status/refresh$",
@@ -239,6 +227,42 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Build the index anew",
         views.REBUILD,
         "rebuild",
+        methods=("POST",),
+        access="owner",
+        twin=False,
+    ),
+    Route(
+        "share",
+        "/share",
+        rf"^/share{_TWIN}$",
+        "status",
+        "What a link to one session or one workspace would open",
+        views.SHARE,
+        "offer",
+        SHARE,
+        access="owner",
+    ),
+    Route(
+        "share_create",
+        "/share/create",
+        rf"^/share/create{_TWIN}$",
+        "status",
+        "Give others access to one session or one workspace; the secret is in this answer and nowhere else",
+        views.SHARE_CREATE,
+        "share",
+        SHARE,
+        methods=("POST",),
+        access="owner",
+    ),
+    Route(
+        "revoke",
+        "/status/revoke",
+        r"^/status/revoke$",
+        "status",
+        "Take access back",
+        views.REVOKE,
+        "revoke",
+        (Parameter("token", "id of the grant, as Status lists it"),),
         methods=("POST",),
         access="owner",
         twin=False,
@@ -283,7 +307,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         r"^/openapi(?P<format>\.json)$",
         "status",
         "This description",
-        http.View(lambda _asked: openapi.describe(ROUTES)),
+        http.View(lambda asked: openapi.describe(ROUTES, asked.settings)),
         access="public",
     ),
     Route(
