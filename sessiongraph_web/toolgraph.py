@@ -143,6 +143,8 @@ class _Run(threading.Thread):
 
 
 def _text(value: object) -> str:
+    if isinstance(value, float):  # whole, by the schema
+        value = int(value)
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -41,7 +41,7 @@ LISTING: Final = (
     ("session_search", {"query": ASKED, "include_root_sessions": True}),
     ("sessiongraph", {"operation": "search", "query": ASKED, "limit": 100}),
     ("sessiongraph", {"operation": "search", "query": "secret", "kinds": ["user", "tool_result", "title"]}),
-    ("sessiongraph", {"operation": "timeline", "limit": 100}),
+    ("sessiongraph", {"operation": "timeline", "limit": 100.0}),
     ("sessiongraph", {"operation": "workspaces"}),
     ("sessiongraph", {"operation": "status"}),
 )
@@ -96,7 +96,9 @@ def test_lists_hold_nothing_of_others(
     product: SessionGraph, caller: str, name: str, arguments: dict[str, Any]
 ) -> None:
     """No list, count or path tells of another workspace."""
-    text = Toolbox(product, agent(product, caller)).call(name, arguments).text
+    result = Toolbox(product, agent(product, caller)).call(name, arguments)
+    assert result.code is None
+    text = result.text
     assert "secret" not in text.replace("secret: ", "")
     assert not re.search(r"/w/(?!a(?!/|\w))|session-nowhere|--elsewhere--|/tmp", text)
 
