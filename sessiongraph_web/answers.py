@@ -363,6 +363,44 @@ class Status(Answer, frozen=True, kw_only=True):
     masking: str
     store_problem: str | None
     ledger: list[LedgerEntry] | None = None
+    grants: list[Grant] | None = None
+
+
+GrantState = Literal["in force", "expired", "ended"]
+
+
+class Grant(Answer, frozen=True, kw_only=True):
+    """Access that was given: to whom is unknown, for the secret is known to its holder alone (the owner's)."""
+
+    id: str
+    kind: Literal["token", "link", "browser"]
+    label: str
+    opens: Literal["owner", "workspaces", "session", "nobody"]
+    workspaces: list[str]
+    session_id: str | None
+    with_descendants: bool
+    created_at: Instant | None
+    expires_at: Instant | None
+    state: GrantState
+
+
+class ShareOffer(Answer, frozen=True, kw_only=True):
+    """What a request to share would open: one session, or one workspace (the owner's)."""
+
+    session: SessionSummary | None
+    workspace: str | None
+    with_descendants: bool
+    days: int
+    label: str
+
+
+class Shared(Answer, frozen=True, kw_only=True):
+    """Access that was just given. `secret` is told here once; only its hash is kept."""
+
+    secret: str
+    grant: Grant
+    session: SessionSummary | None
+    workspace: str | None
 
 
 class Home(Answer, frozen=True, kw_only=True):

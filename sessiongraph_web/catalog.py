@@ -117,6 +117,12 @@ def workspaces(catalog: sqlite3.Connection, scope: Scope) -> list[WorkspaceSumma
     ]
 
 
+def session_id(catalog: sqlite3.Connection, log_id: int) -> str | None:
+    """Return the id of the session that a log holds."""
+    row = catalog.execute("SELECT id FROM session WHERE log_id = ?", (log_id,)).fetchone()
+    return str(row[0]) if row else None
+
+
 def totals(catalog: sqlite3.Connection, scope: Scope) -> tuple[int, int, int]:
     """Return the number of workspaces, sessions and entries in the scope."""
     row = catalog.execute(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast, get_args
 
 from sessiongraph_web.config import Settings
-from sessiongraph_web.errors import not_found
+from sessiongraph_web.errors import invalid_parameter, not_found
 from sessiongraph_web.models import KINDS, SURFACES, Kind, LogState, Surface
 from sessiongraph_web.parameters import Parameters, in_order, is_unicode
 
@@ -31,6 +31,9 @@ TIMELINE_PARAMETERS: Final = (
 )
 STATUS_PARAMETERS: Final = ("state", "ledger", "offset", "limit")
 EXPORT_PARAMETERS: Final = ("log", "descendants", "redact", "format")
+SHARE_PARAMETERS: Final = ("session", "log", "descendants", "workspace", "days", "label")
+SHARE_DAYS: Final = 7
+MOST_SHARE_DAYS: Final = 3650
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,18 @@ class ExportRequest:
     descendants: bool = False
     redact: bool = False
     format: ExportFormat = "zip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareRequest:
+    """Access for others: to one session, or to one exact workspace, for so many days."""
+
+    session: str | None = None
+    log_id: int | None = None
+    descendants: bool = False
+    workspace: str | None = None
+    days: int = SHARE_DAYS
+    label: str = ""
 
 
 Given = Mapping[str, Sequence[str]]
@@ -250,6 +265,26 @@ def parse_export(
         descendants=parameters.flag("descendants") or False,
         redact=parameters.flag("redact") or False,
         format=parameters.choice("format", formats),
+    )
+
+
+def parse_share(given: Given, _settings: Settings) -> ShareRequest:
+    """Read what is to be shared: exactly one of a session and a workspace."""
+    parameters = Parameters(given)
+    parameters.only(SHARE_PARAMETERS)
+    session, workspace = parameters.text("session"), parameters.text("workspace")
+    if (session is None) == (workspace is None):
+        raise invalid_parameter("session", "or `workspace` must be given, and not both")
+    days = parameters.whole("days")
+    if days is not None and not 1 <= days <= MOST_SHARE_DAYS:
+        raise invalid_parameter("days", f"must be a whole number from 1 to {MOST_SHARE_DAYS}")
+    return ShareRequest(
+        session=session and _known_id(session),
+        log_id=parameters.whole("log"),
+        descendants=parameters.flag("descendants") or False,
+        workspace=workspace,
+        days=SHARE_DAYS if days is None else days,
+        label=parameters.text("label") or "",
     )
 
 

@@ -149,6 +149,12 @@ class Tokens:
             )
             return ended.rowcount > 0
 
+    def find(self, secret: str) -> Token | None:
+        """Return the grant that has this secret, in force or not."""
+        with self._reading, _translated():
+            row = self._reader.execute("SELECT * FROM token WHERE hash = ?", (_hash(secret),)).fetchone()
+        return _token(row) if row else None
+
     def list(self) -> list[Token]:
         """Return every grant, newest first."""
         with self._reading, _translated():

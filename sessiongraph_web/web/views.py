@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from sessiongraph_web import days, filters, pictures, presentation, relations
 from sessiongraph_web.answers import (
     EventPage,
@@ -15,13 +17,15 @@ from sessiongraph_web.answers import (
     Lineage,
     SearchPage,
     SessionPage,
+    Shared,
+    ShareOffer,
     Status,
     TimelinePage,
     WorkspaceList,
 )
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
-from sessiongraph_web.web import live, render, searching
+from sessiongraph_web.web import live, render, searching, signin
 from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 
 RECENT: Final = 10  # sessions on the home page
@@ -62,11 +66,6 @@ def _session(asked: Asked) -> SessionPage:
 def _session_context(answer: SessionPage, asked: Asked) -> dict[str, Any]:
     focused = asked.looks.get("view") == ["focus"]
     return {"turns": presentation.transcript(answer, focused=focused), "focused": focused}
-
-
-def _session_live(asked: Asked) -> live.Following:
-    request = filters.parse_session(asked.variables["id"], asked.parameters, asked.settings)
-    return live.session(asked.product, asked.caller, request)
 
 
 def _session_live(asked: Asked) -> live.Following:
@@ -132,15 +131,13 @@ def _workspaces(asked: Asked) -> WorkspaceList:
 
 
 def _status(asked: Asked) -> Status:
-    return asked.product.status(asked.caller, filters.parse_status(asked.parameters, asked.settings))
+    answer = asked.product.status(asked.caller, filters.parse_status(asked.parameters, asked.settings))
+    grants = asked.product.grants(asked.caller) if asked.caller.is_owner else None
+    return msgspec.structs.replace(answer, grants=grants)
 
 
 def _status_context(answer: Status, asked: Asked) -> dict[str, Any]:
     return {"ledger": searching.ledger(answer, asked.parameters, asked.links)}
-
-
-def _status_live(asked: Asked) -> live.Following:
-    return live.index(asked.product, asked.caller)
 
 
 def _status_live(asked: Asked) -> live.Following:
@@ -155,6 +152,28 @@ def _refresh(asked: Asked) -> Redirect:
 def _rebuild(asked: Asked) -> Redirect:
     asked.product.refresher.request(Wish(force=True))
     return Redirect(asked.links.path("/status"), 303)
+
+
+def _share(asked: Asked) -> ShareOffer:
+    return asked.product.offer(asked.caller, filters.parse_share(asked.parameters, asked.settings))
+
+
+def _share_create(asked: Asked) -> Shared:
+    return asked.product.share(asked.caller, filters.parse_share(asked.parameters, asked.settings))
+
+
+def _shared_context(answer: Shared, asked: Asked) -> dict[str, Any]:
+    """Return the link that signs a visitor in, and what a program asks with the same secret."""
+    links = asked.links
+    home = links.session_id(answer.session.id) if answer.session else links.path("/")
+    data = f"{home}.json" if answer.session else links.path("/timeline.json")
+    link = links.path(signin.LOGIN, token=answer.secret, next=home)
+    return {"link": asked.origin + link, "data_url": asked.origin + data}
+
+
+def _revoke(asked: Asked) -> Redirect:
+    asked.product.revoke(asked.caller, "".join(asked.parameters.get("token", [])))
+    return Redirect(asked.links.path("/status") + "#access", 303)
 
 
 def _export(asked: Asked) -> File:
@@ -184,7 +203,6 @@ HOME: Final = View(_home, "home.html", _home_context, zoned=True)
 SEARCH: Final = View(_search, "search.html", _search_context, zoned=True, blank=_search_blank)
 SESSION: Final = View(_session, "session.html", _session_context)
 SESSION_LIVE: Final = View(_session_live)
-SESSION_LIVE: Final = View(_session_live)
 EVENTS: Final = View(_session, "events.html", _events_context)
 EVENT: Final = View(_event, "event.html", _event_context)
 ATTACHMENT: Final = View(_attachment)
@@ -193,7 +211,9 @@ TIMELINE: Final = View(_timeline, "timeline.html", _timeline_context, zoned=True
 WORKSPACES: Final = View(_workspaces, "workspaces.html")
 STATUS: Final = View(_status, "status.html", _status_context)
 STATUS_LIVE: Final = View(_status_live)
-STATUS_LIVE: Final = View(_status_live)
+SHARE: Final = View(_share, "share.html")
+SHARE_CREATE: Final = View(_share_create, "shared.html", _shared_context)
+REVOKE: Final = View(_revoke)
 REFRESH: Final = View(_refresh)
 REBUILD: Final = View(_rebuild)
 EXPORT: Final = View(_export)
