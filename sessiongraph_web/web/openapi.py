@@ -69,10 +69,13 @@ def _methods(route: Route, answered: Schema | None, settings: Settings) -> Schem
         "operationId": route.name,
         "summary": route.summary,
         "parameters": parameters,
-        "responses": {"200": _found(route, answered), "default": _failure()},
+        "responses": {"200": _found(route, answered), "default": _failure(route)},
     }
     if "POST" in route.methods:
-        operation["responses"] = {"303": {"description": "It was begun; see the status"}, "default": _failure()}
+        operation["responses"] = {
+            "303": {"description": "It was begun; see the status"},
+            "default": _failure(route),
+        }
     return {method.lower(): operation for method in route.methods if method != "HEAD"}
 
 
@@ -107,9 +110,11 @@ def _found(route: Route, answered: Schema | None) -> Schema:
     return {"description": route.summary, "content": {JSON: {"schema": {"allOf": [ok, answered]}}}}
 
 
-def _failure() -> Schema:
+def _failure(route: Route) -> Schema:
+    """Describe an error: JSON from a twin; a page from an address that a browser opens to get a file."""
     schema = {"$ref": _REFERENCE.format(name="Error")}
-    return {"description": "What went wrong, and what to do", "content": {JSON: {"schema": schema}}}
+    content: Schema = {JSON: {"schema": schema}} if route.twin else {"text/html": {}, JSON: {"schema": schema}}
+    return {"description": "What went wrong, and what to do", "content": content}
 
 
 def _error_schema() -> Schema:
