@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from sessiongraph_web import markup, terminal
 from sessiongraph_web.cards import Body
@@ -18,6 +20,7 @@ MAX_OUTPUT_CHARS: Final = 6_000
 MIN_BODY_BYTES: Final = 360  # what every body gets, however many there are
 TAIL_SHARE: Final = 3  # one third of clipped output is its end
 TASK_BYTES: Final = 160  # of HTML round the text of a task
+COLOURS_SECONDS: Final = 1.0  # for all code of a page
 MAX_DIFF_LINES: Final = 200  # on each side; the comparison is quadratic
 DIFF_CONTEXT: Final = 3
 
@@ -30,11 +33,19 @@ class Allowance:
     def __init__(self, bodies: int, total: int = PAGE_BYTES) -> None:
         self._left = total
         self._waiting = max(1, bodies)
+        self._colouring = 0.0
 
     def take(self) -> int:
         """Return how many bytes the next body may weigh."""
         share = self._left // max(1, self._waiting)
         return max(MIN_BODY_BYTES, min(4 * share, self._left - MIN_BODY_BYTES * (self._waiting - 1)))
+
+    @contextmanager
+    def coloured(self) -> Iterator[bool]:
+        """Say whether there is time left for colours, and count what the block takes of it."""
+        began = time.monotonic()
+        yield self._colouring < COLOURS_SECONDS
+        self._colouring += time.monotonic() - began
 
     def spend(self, weight: int) -> None:
         """Count what a body weighed, in bytes."""
@@ -48,7 +59,7 @@ def tasks(items: list[tuple[str, str]], allowance: Allowance) -> list[tuple[str,
     taken: list[tuple[str, str]] = []
     spent = 0
     for text, status in items:
-        weight = len(_escaped(text).encode()) + TASK_BYTES
+        weight = len(markup.plain(text).encode()) + TASK_BYTES
         if taken and weight > room:
             break
         room -= weight
@@ -60,7 +71,7 @@ def tasks(items: list[tuple[str, str]], allowance: Allowance) -> list[tuple[str,
 
 def plain(text: str, allowance: Allowance) -> Body:
     """Show a text as it stands."""
-    html, left_out = _fit(text, _escaped, allowance, MAX_BODY_CHARS)
+    html, left_out = _fit(text, markup.plain, allowance, MAX_BODY_CHARS)
     return Body(html, "plain", left_out)
 
 
@@ -72,7 +83,9 @@ def markdown(text: str, allowance: Allowance) -> Body:
 
 def code(text: str, language: str | None, allowance: Allowance) -> Body:
     """Show source code."""
-    html, left_out = _fit(text, lambda part: markup.code(part, language), allowance, MAX_OUTPUT_CHARS)
+    with allowance.coloured() as may_colour:
+        shown = language if may_colour else None
+        html, left_out = _fit(text, lambda part: markup.code(part, shown), allowance, MAX_OUTPUT_CHARS)
     return Body(html, "code", left_out)
 
 
@@ -105,7 +118,7 @@ def diff(old: str, new: str, allowance: Allowance) -> tuple[Body, int, int]:
             lineterm="",
         )
     )[2:]
-    html, clipped = _fit("\n".join(lines), _diff_lines, allowance, MAX_OUTPUT_CHARS)
+    html, clipped = _fit("\n".join(lines), markup.diff, allowance, MAX_OUTPUT_CHARS)
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)
     return Body(html, "diff", left_out + clipped), added, removed
@@ -125,12 +138,8 @@ def _fit(text: str, render: Render, allowance: Allowance, most: int) -> tuple[Ma
 
 def fitting(text: str, length: int, room: int) -> int:
     """Return about how much of a text fits when nothing but escapes is added; rendering is dear, this is not."""
-    weight = len(_escaped(text[:length]).encode())
+    weight = len(markup.plain(text[:length]).encode())
     return length if weight <= room else max(1, length * room // weight)
-
-
-def _escaped(text: str) -> Markup:
-    return escape(markup.visible(text))
 
 
 def _head_and_tail(text: str, limit: int) -> tuple[Markup, int]:
@@ -139,7 +148,7 @@ def _head_and_tail(text: str, limit: int) -> tuple[Markup, int]:
     tail = limit // TAIL_SHARE
     head = limit - tail
     left_out = len(text) - limit
-    gap = Markup('\n<span class="gap">{}</span>\n').format(f"… {left_out:,} characters left out …")
+    gap = markup.gap(f"… {left_out:,} characters left out …")
     return markup.shell_output(text[:head]) + gap + markup.shell_output(_whole_escapes(text[-tail:])), left_out
 
 
@@ -147,12 +156,3 @@ def _whole_escapes(text: str) -> str:
     """Begin at a line's start, so that no cut escape sequence is taken for text."""
     _, line_end, rest = text.partition("\n")
     return rest if line_end and rest else terminal.plain(text)
-
-
-def _diff_lines(text: str) -> Markup:
-    return Markup("").join(_diff_line(line) for line in text.split("\n")) if text else Markup("")
-
-
-def _diff_line(line: str) -> Markup:
-    name = {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1], "same")
-    return Markup('<span class="{}">{}</span>\n').format(name, _escaped(line))

@@ -6,6 +6,7 @@ Templates escape by themselves; what they print as it stands is a `Markup` from 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final
@@ -18,14 +19,22 @@ from markupsafe import Markup, escape
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
-from pygments.util import ClassNotFound
 
 from sessiongraph_web import terminal
 from sessiongraph_web.answers import Snippet
 
 LINK_SCHEMES: Final = frozenset({"http", "https", "mailto"})
 LINK_RELATION: Final = "noopener noreferrer nofollow"
-MAX_LANGUAGE_CHARS: Final = 32
+# A log names the lexer: these are in use, and none takes more than seconds on input made to be slow.
+_LANGUAGES: Final = """
+    bash c c++ clojure cmake console cpp cs csharp css dart diff docker dockerfile elixir erlang go graphql groovy
+    haskell html ini java javascript js json jsx julia kotlin latex less lua make makefile markdown matlab md
+    nginx objective-c ocaml perl php
+    powershell proto protobuf ps1 py python py3 pycon r rb ruby rs rust scala scss sh
+    shell sql swift terraform tf toml ts tsx typescript vue xml yaml yml zig zsh
+"""
+LANGUAGES: Final = frozenset(_LANGUAGES.split())
+COLOUR_SECONDS: Final = 0.1  # for one text; hostile ones may take quadratic time
 HEADING_LEVEL: Final = 3  # of an answer's highest heading: it lies below the page's and the turn's
 
 _HIDDEN: Final = re.compile(
@@ -48,11 +57,26 @@ def snippet(excerpt: Snippet) -> Markup:
     pieces: list[Markup] = []
     position = 0
     for start, end in excerpt.matches:
-        pieces.append(_plain(excerpt.text[position:start]))
-        pieces.append(Markup("<mark>{}</mark>").format(_plain(excerpt.text[start:end])))
+        pieces.append(plain(excerpt.text[position:start]))
+        pieces.append(Markup("<mark>{}</mark>").format(plain(excerpt.text[start:end])))
         position = end
-    pieces.append(_plain(excerpt.text[position:]))
+    pieces.append(plain(excerpt.text[position:]))
     return Markup("").join(pieces)
+
+
+def plain(text: str) -> Markup:
+    """Escape a text, with what it hides written out."""
+    return escape(visible(text))
+
+
+def diff(text: str) -> Markup:
+    """Render the lines of a unified diff, each in a span that says what became of it."""
+    return Markup("").join(_diff_line(line) for line in text.split("\n")) if text else Markup("")
+
+
+def gap(words: str) -> Markup:
+    """Render a remark that stands between two parts of a text on a line of its own."""
+    return Markup('\n<span class="gap">{}</span>\n').format(words)
 
 
 def markdown(text: str) -> Markup:
@@ -66,10 +90,11 @@ def markdown(text: str) -> Markup:
 
 def code(text: str, language: str | None) -> Markup:
     """Colour source code by a language's name; a name nobody knows colours nothing."""
-    lexer = _lexer(language or "")
+    name = (language or "").lower()
+    lexer = _lexer(name) if name in LANGUAGES else None
     if lexer is None:
-        return _plain(text)
-    return _spans((_token_class(kind), value) for kind, value in lexer.get_tokens(visible(text)))
+        return plain(text)
+    return _spans(_tokens(lexer, visible(text)))
 
 
 def shell_output(text: str) -> Markup:
@@ -77,12 +102,13 @@ def shell_output(text: str) -> Markup:
     return _spans((piece.classes, visible(piece.text)) for piece in terminal.pieces(text))
 
 
-def _plain(text: str) -> Markup:
-    return escape(visible(text))
-
-
 def _spell(match: re.Match[str]) -> str:
     return f"‹U+{ord(match.group()):04X}›"
+
+
+def _diff_line(line: str) -> Markup:
+    name = {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1], "same")
+    return Markup('<span class="{}">{}</span>\n').format(name, plain(line))
 
 
 def _spans(pieces: Iterable[tuple[str, str]]) -> Markup:
@@ -104,18 +130,21 @@ def _merged(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield held_name, held
 
 
-def _lexer(language: str) -> Lexer | None:
-    if not language or len(language) > MAX_LANGUAGE_CHARS:
-        return None
-    return _known_lexer(language.lower())
-
-
 @cache
-def _known_lexer(language: str) -> Lexer | None:
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
+def _lexer(language: str) -> Lexer:
+    return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+
+
+def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[str, str]]:
+    """Yield classes and texts; what takes too long to colour comes plain."""
+    deadline = time.monotonic() + COLOUR_SECONDS
+    end = 0
+    for start, kind, value in lexer.get_tokens_unprocessed(text):
+        yield _token_class(kind), value
+        end = start + len(value)
+        if time.monotonic() > deadline:
+            break
+    yield "", text[end:]
 
 
 def _token_class(kind: Any) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from markupsafe import Markup
@@ -159,3 +161,29 @@ def test_matches_are_marked_by_code_points() -> None:
 def test_clip_never_exceeds_its_length(text: str, length: int, clipped: str) -> None:
     """A clipped text with its ellipsis is as long as it may be at most."""
     assert markup.clip(text, length) == clipped
+
+
+@pytest.mark.parametrize("language", sorted(markup.LANGUAGES))
+def test_every_listed_language_is_known(language: str) -> None:
+    """A listed language keeps all of a text, whatever its case."""
+    assert markup.code("a < b\n", language.upper()).striptags() == "a < b"
+
+
+def test_a_text_that_takes_too_long_to_colour_is_whole_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the time is up the rest comes without colours."""
+    monkeypatch.setattr(markup, "COLOUR_SECONDS", -1.0)
+    assert markup.code("def f(): return 1", "python") == Markup('<span class="k">def</span> f(): return 1')
+
+
+def test_html_is_made_in_one_place() -> None:
+    """No other module makes markup of its own, and no template trusts a text."""
+    package = Path(markup.__file__).parent
+    makers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Markup", "escape")
+    }
+    assert makers <= {"markup.py", "web/render.py"}
+    templates = (package.parent / "templates").rglob("*.html")
+    assert [path.name for path in templates if re.search(r"\|\s*safe\b|autoescape", path.read_text())] == []
