@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 from datasette.app import Datasette
 
-from sessiongraph_web import access
+from sessiongraph_web import access, config
 from sessiongraph_web.access import Caller
 from sessiongraph_web.web import render, routes
 from sessiongraph_web.web.links import canonical
@@ -242,6 +242,16 @@ async def test_a_wrong_parameter_is_named(rich: Rich, served: Datasette, path: s
     assert (answer.status, body["ok"], body["status"], body["errors"]) == (400, False, 400, [body["error"]])
     assert f"`{name}`" in body["error"]
     assert body["code"].startswith("SESSION_QUERY_INVALID_")
+
+
+async def test_a_configuration_may_close_what_a_caller_was_given(rich: Rich) -> None:
+    """Datasette's own `allow` blocks hold on our pages too: they can narrow, for the owner as well."""
+    plugins = {config.PLUGIN_NAME: rich.world.options}
+    datasette = Datasette(config={"plugins": plugins, "allow": {"id": "somebody-else"}})
+    await datasette.invoke_startup()
+    answers = [await ask(datasette, path, headers=rich.owner) for path in ("/", "/search.json?q=x", "/status")]
+    await datasette.invoke_shutdown()
+    assert [answer.status for answer in answers] == [404, 404, 404]
 
 
 async def test_an_empty_search_teaches_people_and_refuses_programs(rich: Rich, served: Datasette) -> None:
