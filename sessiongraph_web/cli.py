@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -41,6 +41,7 @@ from sessiongraph_web.config import Settings
 from sessiongraph_web.console import Screen
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.indexer import Progress, Wish
+from sessiongraph_web.models import KINDS, SURFACES, LogState
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.tokens import FILE as PRIVATE
 from sessiongraph_web.tokens import Tokens
@@ -50,6 +51,7 @@ from sessiongraph_web.toolschemas import TOOLS
 DEFAULT_PORT: Final = 8642
 DEFAULT_MCP_PORT: Final = 8643
 DAY_SECONDS: Final = 86_400
+INTERRUPTED: Final = CODES["SESSION_QUERY_ABORTED"].exit_code
 FORMATS: Final = get_args(filters.ExportFormat)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,12 +93,16 @@ def query(command: F) -> F:
         sessions: Path | None, index: Path | None, workspace: tuple[str, ...], as_json: bool, **rest: Any
     ) -> None:
         settings = config.load({"sessions": sessions, "index": index})
-        caller = access.workspaces(*workspace) if workspace else access.OWNER
+        caller = _caller(workspace)
         with _product(settings) as product:
             answer, render = command(product, caller, **rest)
             _print(answer, render, as_json=as_json)
 
     return wrapped  # type: ignore[return-value]
+
+
+def _caller(workspaces: tuple[str, ...]) -> Caller:
+    return access.workspaces(*workspaces) if workspaces else access.OWNER
 
 
 @click.group(cls=Commands)
@@ -123,7 +129,7 @@ def index(sessions: Path | None, index: Path | None, force: bool, prune: bool, a
         )
     _print(report, lambda found, _: [console.run_report(found)], as_json=as_json)
     if report.outcome == "interrupted":
-        raise SystemExit(130)
+        raise SystemExit(INTERRUPTED)
 
 
 @main.command()
@@ -149,15 +155,34 @@ def check(sessions: Path | None, index: Path | None, sample: int, as_json: bool)
         raise SystemExit(1)
 
 
+def _choice(values: Sequence[str], text: str, name: str) -> Callable[[F], F]:
+    return click.option(f"--{name}", type=click.Choice(values), default=values[0], show_default=True, help=text)
+
+
 @main.command()
 @query
 @click.argument("text")
-@click.option("--match", default="terms", help="terms, phrase or text.")
-@click.option("--sort", default="relevance", help="relevance, newest or oldest.")
-@click.option(
-    "--kinds", help="Comma-separated kinds: user, assistant, tool_call, tool_result, title, todo, turn_end."
-)
-@click.option("--limit", type=int, help="Sessions on a page.")
+@_choice(get_args(filters.Match), "How to read the text; `text` is a literal substring.", "match")
+@_choice(get_args(filters.Sort), "In which order.", "sort")
+@_choice(get_args(filters.Group), "Hits by session, or each alone.", "group")
+@click.option("--kinds", help=f"Comma-separated kinds of entries: {', '.join(KINDS)}.")
+@click.option("--types", help="Comma-separated event types, such as tool/result.")
+@click.option("--surfaces", help=f"Comma-separated: {', '.join(SURFACES)}.")
+@click.option("--tool", multiple=True, help="Only calls and results of this tool; repeatable.")
+@click.option("--model", multiple=True, help="Only sessions that this model answered in; repeatable.")
+@click.option("--session", multiple=True, help="Only the session with this id; repeatable.")
+@click.option("--parent", multiple=True, help="Only children of the session with this id; repeatable.")
+@click.option("--roots", is_flag=True, help="Leave out forks and subagents.")
+@click.option("--live", is_flag=True, help="Only sessions that a process is writing now.")
+@click.option("--inherited", is_flag=True, help="Also what forks copied from their parents.")
+@click.option("--after", help="Entries from this time on: ISO 8601, or a day.")
+@click.option("--before", help="Entries up to this time.")
+@click.option("--created-after", help="Sessions begun from this time on.")
+@click.option("--created-before", help="Sessions begun up to this time.")
+@click.option("--seq-from", type=int, help="Lowest event number.")
+@click.option("--seq-to", type=int, help="Highest event number.")
+@click.option("--tz", help="Time zone of days, such as Asia/Shanghai; default UTC.")
+@click.option("--limit", type=int, help="Rows on a page.")
 @click.option("--cursor", help="The next page, as the page before gave it.")
 def search(product: SessionGraph, caller: Caller, text: str, **options: Any) -> tuple[Answer, Any]:
     """Find text in prompts, answers, tool calls and titles.
@@ -172,7 +197,9 @@ def search(product: SessionGraph, caller: Caller, text: str, **options: Any) -> 
 @query
 @click.argument("session_id")
 @click.option("--ordinal", type=int, help="Begin at this position in the log.")
-@click.option("--seq", type=int, help="Begin at this event.")
+@click.option("--at", type=int, help="The page that holds this position.")
+@click.option("--seq", type=int, help="The page that holds this event.")
+@click.option("--time", help="Begin at the first event from this time on.")
 @click.option("--last", is_flag=True, help="Show the final page.")
 @click.option("--log", type=int, help="Which log, where several carry the id.")
 @click.option("--limit", type=int, help="Events on a page.")
@@ -189,17 +216,18 @@ def session(product: SessionGraph, caller: Caller, session_id: str, **options: A
 @main.command()
 @query
 @click.argument("session_id")
-@click.argument("seq", type=int)
+@click.argument("seq", type=int, required=False)
+@click.option("--ordinal", type=int, help="Which event, by its position in the log.")
 @click.option("--before", type=int, help="Neighbours before it.")
 @click.option("--after", type=int, help="Neighbours after it.")
 @click.option("--log", type=int, help="Which log, where several carry the id.")
 @click.option("--redact", is_flag=True, help="Mask known secrets.")
-def event(product: SessionGraph, caller: Caller, session_id: str, seq: int, **options: Any) -> tuple[Answer, Any]:
+def event(product: SessionGraph, caller: Caller, session_id: str, **options: Any) -> tuple[Answer, Any]:
     """Read one whole event, its neighbours and its relations.
 
     Example: sessiongraph-web event 02b75564 12 --before 2
     """
-    request = filters.parse_event(session_id, _parameters(seq=seq, **options), product.settings)
+    request = filters.parse_event(session_id, _parameters(**options), product.settings)
     return product.event(caller, request), console.event
 
 
@@ -218,9 +246,13 @@ def trace(product: SessionGraph, caller: Caller, session_id: str, **options: Any
 
 @main.command()
 @query
-@click.option("--sort", default="created", help="created or activity.")
-@click.option("--after", help="From this time on: ISO 8601, or a date.")
+@_choice(("created", "activity"), "In which order.", "sort")
+@click.option("--after", help="From this time on: ISO 8601, or a day.")
 @click.option("--before", help="Up to this time.")
+@click.option("--day", help="Sessions active on this day.")
+@click.option("--model", multiple=True, help="Only sessions that this model answered in; repeatable.")
+@click.option("--roots", is_flag=True, help="Leave out forks and subagents.")
+@click.option("--tz", help="Time zone of days, such as Asia/Shanghai; default UTC.")
 @click.option("--limit", type=int, help="Sessions on a page.")
 @click.option("--cursor", help="The next page, as the page before gave it.")
 def timeline(product: SessionGraph, caller: Caller, **options: Any) -> tuple[Answer, Any]:
@@ -245,12 +277,15 @@ def workspaces(product: SessionGraph, caller: Caller) -> tuple[Answer, Any]:
 @main.command()
 @query
 @click.option("--ledger", is_flag=True, help="List every file of the store and what became of it.")
-def status(product: SessionGraph, caller: Caller, ledger: bool) -> tuple[Answer, Any]:
+@click.option("--state", multiple=True, help=f"Only files in this state: {', '.join(get_args(LogState))}.")
+@click.option("--offset", type=int, help="Leave out so many files.")
+@click.option("--limit", type=int, help="Files on a page.")
+def status(product: SessionGraph, caller: Caller, **options: Any) -> tuple[Answer, Any]:
     """Say how the index is and what could not be read.
 
     Example: sessiongraph-web status --ledger
     """
-    request = filters.parse_status(_parameters(ledger=ledger), product.settings)
+    request = filters.parse_status(_parameters(**options), product.settings)
     return product.status(caller, request), console.status
 
 
@@ -270,8 +305,16 @@ def status(product: SessionGraph, caller: Caller, ledger: bool) -> tuple[Answer,
     help="`raw` packs the stored files as they are; `md`, `json` and `ndjson` are texts of this session alone.",
 )
 @click.option("--log", type=int, help="Which log, where several carry the id.")
+@click.option("--workspace", multiple=True, help="See only sessions of this exact working directory; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def export(
-    sessions: Path | None, index: Path | None, session_id: str, output: Path | None, **options: Any
+    sessions: Path | None,
+    index: Path | None,
+    session_id: str,
+    output: Path | None,
+    workspace: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Write a session's log as a ZIP archive, or its events as text.
 
@@ -282,10 +325,13 @@ def export(
     settings = config.load({"sessions": sessions, "index": index})
     with _product(settings) as product:
         request = filters.parse_export(session_id, _parameters(**options), product.settings, formats=FORMATS)
-        download = product.export(access.OWNER, request)
+        download = product.export(_caller(workspace), request)
         target = output or Path(download.filename)
         _write_whole(target, download.chunks)
-    click.echo(target)
+    if as_json:
+        _print_json({"path": str(target), "media_type": download.media_type, "bytes": target.stat().st_size})
+    else:
+        click.echo(target)
 
 
 @main.command()
@@ -507,11 +553,11 @@ def _refresh(settings: Settings) -> None:
     try:
         with _interruptible(stop):
             indexer.Run(waiting, stop=stop, on_progress=_show_progress).execute()
-    except SessionGraphError:
-        if not exists:
-            raise
+    except SessionGraphError as error:
+        if not exists:  # sessions can be read without one
+            click.echo(f"sessiongraph-web: no index: {console.safe(error.detail)}", err=True)
     if stop.is_set():
-        raise SystemExit(130)
+        raise SystemExit(INTERRUPTED)
 
 
 @contextmanager
@@ -567,7 +613,8 @@ def _screen() -> Screen:
 def _parameters(**options: Any) -> dict[str, list[str]]:
     """Turn options into the text parameters that a URL would have."""
     given = {name: value for name, value in options.items() if value is not None and value is not False}
-    return {name: ["1" if value is True else str(value)] for name, value in given.items()}
+    many = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
+    return {name: ["1" if value is True else str(value) for value in values] for name, values in many.items()}
 
 
 def _write_whole(target: Path, chunks: Iterable[bytes]) -> None:

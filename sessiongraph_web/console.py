@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 from sessiongraph_web.answers import (
@@ -27,6 +29,7 @@ from sessiongraph_web.models import Instant
 from sessiongraph_web.tokens import Token
 
 _INDENT: Final = "   "
+MOST_SCANNED: Final = 100_000  # characters of a text that one line is made of
 _EVENT_TEXT: Final = 2000  # characters of an event on a session page; `event` shows it whole
 _REPLACED: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -47,13 +50,11 @@ def safe(text: str, *, keep: str = "\n\t") -> str:
 
 def one_line(text: str, width: int) -> str:
     """Return text as one line of at most `width` columns, cut with an ellipsis."""
-    flat = " ".join(safe(text, keep="").replace("␊", " ").split())
-    used = 0
-    for position, char in enumerate(flat):
-        used += _columns(char)
-        if used > width - (position < len(flat) - 1):
-            return flat[:position] + "…"
-    return flat
+    flat = safe(" ".join(text[:MOST_SCANNED].split()), keep="")
+    ends = list(accumulate(map(_columns, flat)))
+    if not ends or ends[-1] <= width:
+        return flat
+    return flat[: bisect_right(ends, width - 1)] + "…"
 
 
 def search(page: SearchPage, screen: Screen) -> Iterator[str]:
