@@ -1,0 +1,32 @@
+"""The rooms of the package, lowest first: a module imports from its own room or a lower one."""
+
+from __future__ import annotations
+
+ROOMS: dict[str, tuple[str, ...]] = {
+    "words": ("errors", "models", "answers", "config", "access", "loose", "naming", "wording"),
+    "secrets": ("assignments", "secretrules", "redact", "tokens"),
+    "text": ("unicode61", "literal", "excerpts", "tokenizer"),
+    "index files": ("damage", "schema", "generation", "soundness", "rows"),
+    "store": ("frames", "generations", "narrow", "lines", "assembly", "discovery", "logs", "attachments"),
+    "meaning": ("surface", "documents", "repair", "tracing"),
+    "requests": ("parameters", "filters", "cursors", "paging"),
+    "search": ("ranking", "matching", "search"),
+    "index runs": (
+        *("framemap", "surfacerows", "jobs", "ledger", "planning", "logwriter", "recorder", "workers"),
+        *("checking", "update", "indexer", "refresher"),
+    ),
+    "reading": ("catalog", "logmap", "corpus", "lineage", "reading", "reads", "lists", "following"),
+    "showing": (
+        *("eventtypes", "facts", "terminal", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
+        *("days", "pictures", "relations", "presentation", "console"),
+    ),
+    "leaving": ("entrynames", "inert", "exportmarkdown", "exporttext", "export", "leaving", "sharing"),
+    "operations": ("operations",),
+    "tools": ("toolschemas", "toolargs", "tooltext", "agents", "toolgraph", "tools", "mcp"),
+    "web": (
+        *("web", "web.links", "web.downloads", "web.render", "web.searching", "web.databases", "web.permissions"),
+        *("web.app", "web.live", "web.http", "web.route", "web.signin", "web.views", "web.openapi", "web.routes"),
+        *("web.security", "web.entrypoint"),
+    ),
+    "command line": ("demo", "web.server", "cli", "__main__"),
+}
