@@ -145,13 +145,17 @@ class LogReader:
             replacement_chain=chain,
             replaced_event_seqs=self.map.replaced(event.ordinal),
             source_event_seqs=_sources(event),
-            derived_event_seqs=[seq for _, seq in self.map.citing(event.seq)],
+            derived_event_seqs=[seq for _, seq in self._citing(event.seq)],
         )
 
     def _chain(self, ordinal: int) -> Iterator[int]:
         while (by := self.map.replacer(ordinal)) is not None:
             ordinal, seq = by
             yield seq
+
+    def _citing(self, seq: int) -> list[tuple[int, int]]:
+        closing = [(c.ordinal, c.seq) for c in self.closers if c.seq is not None and seq in _sources(c)]
+        return [*self.map.citing(seq), *closing]
 
     def _carrying(self, seq: int) -> list[Event]:
         """Return every event that carries a seq, reading only the stretches that may hold one."""
@@ -177,7 +181,7 @@ class LogReader:
         return next((call.ordinal for call in calls if _answers(result, call)), None)
 
     def _result_of(self, call: Event) -> int | None:
-        citing = [] if call.seq is None else self.map.citing(call.seq)
+        citing = [] if call.seq is None else self._citing(call.seq)
         results = (self.at(ordinal) for ordinal, _ in citing[:MOST_SOURCES])
         return next((result.ordinal for result in results if _answers(result, call)), None)
 
