@@ -39,6 +39,7 @@ class State:
     turn: dict[str, Any] | None = None
     faults: list[dict[str, Any]] = field(default_factory=list)
     own: int = 0
+    fold_next_seq: int = 0
     fold_fault: str | None = None
     fold_fault_ordinal: int | None = None
     fold_damaged: bool = False
@@ -79,7 +80,7 @@ class LogWriter:
         self.nodes = SurfaceRows(connection, task.log_id)
         self.fold = Fold(
             self.nodes.earlier,
-            next_seq=state.resume.next_seq,
+            next_seq=state.fold_next_seq,
             fault=state.fold_fault,
             fault_ordinal=state.fold_fault_ordinal,
             damaged=state.fold_damaged,
@@ -187,7 +188,7 @@ class LogWriter:
         if frame.end - self.told >= TELL_BYTES:
             self._tell(frame.end)
         if frame.clean:
-            self.resume = Resume(frame.end, frame.ordinal, frame.line, self.fold.next_seq)
+            self.resume = Resume(frame.end, frame.ordinal, frame.line, frame.next_seq)
             self.settled = len(self.faults)
 
     def _tell(self, offset: int) -> None:
@@ -205,6 +206,7 @@ class LogWriter:
             "turn": self.turn.to_carried(),
             "faults": self.faults[: self.settled],
             "own": self.own,
+            "fold_next_seq": self.fold.next_seq,
             "fold_fault": self.fold.fault,
             "fold_fault_ordinal": self.fold.fault_ordinal,
             "fold_damaged": self.fold.damaged,

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from msgspec import structs
 
-from sessiongraph_web import config, indexer
-from tests.builders import Log
+from sessiongraph_web import access, config, indexer
+from sessiongraph_web.filters import SearchRequest
+from sessiongraph_web.models import KINDS
+from sessiongraph_web.operations import SessionGraph
+from tests.builders import Log, line
 from tests.dumps import dump
 
 WORDS = st.sampled_from(
@@ -19,6 +26,7 @@ WORDS = st.sampled_from(
 )
 CWDS = st.sampled_from(["/w/a", "/w/a/", None])
 NAMES = st.sampled_from(["session-1", "session-2"])  # few, so that changes meet each other
+QUERIES = ("hello", "广告")
 MOST_LOGS = 5
 
 
@@ -77,7 +85,7 @@ class Store(RuleBasedStateMachine):
         parent = self._pick(which)[0]
         name = f"{parent.id}-fork"
         if name not in self.logs and len(self.logs) < MOST_LOGS:
-            log = Log(parent.cwd, id=name, seeded_from=parent).turn(text, "forked")
+            log = Log(parent.cwd, id=name, version=parent.version, seeded_from=parent).turn(text, "forked")
             self.logs[name] = (log, log.write(self.store))
             self._settle(refresh)
 
@@ -91,6 +99,76 @@ class Store(RuleBasedStateMachine):
         with path.open("r+b") as file:
             file.truncate(max(0, size - drop))
         self._settle(refresh)
+
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), refresh=st.booleans())
+    def prune(self, which: int, refresh: bool) -> None:
+        """A tool result that was stored long before is replaced by a shorter one."""
+        log, path = self._pick(which)
+        results = [e for e in log.events if e["type"] == "tool/result" and e.get("surfaceOp") == "append"]
+        if results and not any(isinstance(event.get("surfaceOp"), dict) for event in log.events):
+            old = results[0]
+            source = old["data"]["message"]["source"]["callId"]
+            log.result(source, "pruned", replaces=old["seq"], message_id=old["data"]["message"]["id"])
+            log.frame()
+            log.append(path)
+            self._settle(refresh)
+
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), to=st.sampled_from(["--w-c--", "--elsewhere--"]), refresh=st.booleans())
+    def move(self, which: int, to: str, refresh: bool) -> None:
+        """A session's folder is put below another project, its header as it was."""
+        log, path = self._pick(which)
+        place = self.store / to / path.parent.name
+        if not place.exists():
+            place.parent.mkdir(exist_ok=True)
+            path.parent.rename(place)
+            self.logs[log.id] = (log, place / path.name)
+            self._settle(refresh)
+
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), cwd=CWDS, parent=st.none() | NAMES, refresh=st.booleans())
+    def rewrite_header(self, which: int, cwd: str | None, parent: str | None, refresh: bool) -> None:
+        """The first line says another cwd or parent, the events are the same."""
+        log, path = self._pick(which)
+        header = {key: value for key, value in log.header.items() if key not in ("cwd", "parentSession")}
+        header |= {"cwd": cwd} if cwd else {}
+        header |= {"parentSession": parent} if parent else {}
+        log.header, log.frames[0], log.cwd = header, line(header), cwd
+        path.write_bytes(log.to_bytes(path.suffix == ".zstd"))
+        self._settle(refresh)
+
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), where=st.floats(0.1, 0.9), refresh=st.booleans())
+    def damage(self, which: int, where: float, refresh: bool) -> None:
+        """Bytes in the middle are wiped; dsh goes on appending."""
+        path = self._pick(which)[1]
+        stored = bytearray(path.read_bytes())
+        at = int(len(stored) * where)
+        stored[at : at + 3] = b"\0\0\0"
+        path.write_bytes(stored)
+        self._settle(refresh)
+
+    @rule(name=NAMES, version=st.sampled_from([0, 3]), compressed=st.booleans(), refresh=st.booleans())
+    def create_old(self, name: str, version: int, compressed: bool, refresh: bool) -> None:
+        """A session of an earlier generation, compressed or plain."""
+        self._delete(name)
+        log = Log("/w/a", id=name, version=version).turn("old 广告", "answer", [("bash", "{}", "hello world")])
+        self.logs[name] = (log, log.write(self.store, compressed))
+        self._settle(refresh)
+
+    @precondition(lambda self: self.logs)
+    @rule(which=st.integers(0, 5), refresh=st.booleans())
+    def migrate(self, which: int, refresh: bool) -> None:
+        """A newer generation is put beside a log; the older one stays."""
+        log, path = self._pick(which)
+        if log.version < 4 and "v4" not in path.name:
+            newer = Log(log.cwd, id=log.id).turn("migrated", "answer")
+            place = path.with_name("session.v4.jsonl.zstd")
+            place.write_bytes(newer.to_bytes())
+            newer._written = len(newer.frames)
+            self.logs[log.id] = (newer, place)
+            self._settle(refresh)
 
     @rule(name=NAMES, refresh=st.booleans())
     def delete(self, name: str, refresh: bool) -> None:
@@ -111,12 +189,21 @@ class Store(RuleBasedStateMachine):
         shutil.rmtree(self.home / "fresh", ignore_errors=True)
         self._run("fresh")
         assert dump(self.home / "index") == dump(self.home / "fresh")
+        for query in QUERIES:
+            assert self._hits("index", query) == self._hits("fresh", query)
 
     def _pick(self, which: int) -> tuple[Log, Path]:
         return self.logs[sorted(self.logs)[which % len(self.logs)]]
 
     def _run(self, index: str) -> None:
         indexer.Run(config.load({"sessions": self.store, "index": self.home / index})).execute()
+
+    def _hits(self, index: str, query: str) -> dict[str, Any]:
+        """Return what a search says, but for what names the index itself."""
+        settings = config.load({"sessions": self.store, "index": self.home / index, "auto_refresh": False})
+        with closing(SessionGraph(settings)) as product:
+            page = product.search(access.OWNER, SearchRequest(query=query, kinds=KINDS, group="none", limit=100))
+        return {name: value for name, value in structs.asdict(page).items() if name not in ("took_ms", "index")}
 
     def _delete(self, name: str) -> None:
         self.logs.pop(name, None)
@@ -125,4 +212,5 @@ class Store(RuleBasedStateMachine):
 
 
 TestStore = Store.TestCase
-TestStore.settings = hypothesis_settings(max_examples=40, stateful_step_count=12, deadline=None)
+EXAMPLES = int(os.environ.get("SESSIONGRAPH_EXAMPLES", "20"))
+TestStore.settings = hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=14, deadline=None)

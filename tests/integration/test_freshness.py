@@ -1,0 +1,212 @@
+"""What dsh writes is found soon, cheaply, and without anybody waiting for it."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessiongraph_web import access, indexer, refresher
+from sessiongraph_web.filters import SearchRequest
+from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.refresher import Refresher
+from tests import indexes
+from tests.builders import Log
+from tests.indexes import content, fresh, run
+from tests.shared import SHARED, shared_folders
+
+REWRITTEN = {"activity", "session", "meta"}
+
+
+def rows(path: Path) -> dict[str, dict[int, tuple[Any, ...]]]:
+    """Return every row of every table with its place, so that what was rewritten shows."""
+    with closing(sqlite3.connect(path)) as connection:
+        names = [
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if not name.startswith("entry_fts")
+        ]
+        return {name: dict(enumerate(connection.execute(f"SELECT * FROM {name}"))) for name in names}  # noqa: S608
+
+
+def large(store: Path) -> tuple[Log, Path]:
+    """Write a session of some size, the kind that a person works in for days."""
+    log = Log("/w/a", id="session-1")
+    for number in range(400):
+        log.turn(f"question {number}", "answer " * 100, [("bash", '{"command": "ls"}', "output " * 200)])
+    return log, log.write(store)
+
+
+def test_an_appended_turn_costs_its_own_bytes_and_rows_alone(store: Path) -> None:
+    """Nothing that was read, folded or written before is touched, however long the session is."""
+    log, path = large(store)
+    run(store)
+    before, size = rows(indexes.database(store)), path.stat().st_size
+    log.turn("one more", "and done", [("bash", "{}", "more output")])
+    log.append(path)
+    added = path.stat().st_size - size
+    report = run(store)
+    assert (report.extended, report.bytes_read) == (1, added)
+    after = rows(indexes.database(store))
+    changed = {
+        name: sum(before[name].get(place) != row for place, row in found.items()) for name, found in after.items()
+    }
+    assert changed == {
+        "entry": 4,
+        "frame": 1,
+        "surface_node": 4,
+        "citation": 1,
+        "shadow": 0,
+        "session": 1,
+        "log": 1,
+        "activity": changed["activity"],
+        "meta": 1,
+    }
+    assert changed["activity"] <= 1
+    assert content(store) == fresh(store)
+
+
+def test_an_append_fetches_the_surface_only_if_it_replaces(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn puts nodes at the end; only a replacement must know what is there."""
+    from sessiongraph_web.surfacerows import SurfaceRows
+
+    fetched: list[int] = []
+    earlier = SurfaceRows.earlier
+    monkeypatch.setattr(SurfaceRows, "earlier", lambda self: fetched.append(1) or earlier(self))
+    log = Log("/w/a", id="session-1").turn("question", "answer", [("bash", "{}", "long output")])
+    path = log.write(store)
+    run(store)
+    fetched.clear()
+    log.turn("more", "and more")
+    log.append(path)
+    run(store)
+    assert fetched == []
+    on_surface = [event["seq"] for event in log.events if event.get("surfaceOp") == "append"]
+    log.compact("summary", on_surface[0], on_surface[-2], on_surface[:-1])
+    log.frame()
+    log.append(path)
+    run(store)
+    assert fetched == [1]
+    assert content(store) == fresh(store)
+
+
+def test_a_live_session_is_found_within_two_seconds(store: Path) -> None:
+    """A slow writer appends in halves of frames; each message is found two seconds after it is whole."""
+    log = Log("/w/a", id="session-1").turn("begun", "yes")
+    path = log.write(store)
+    run(store)
+    settings = indexes.settings(store)
+    with closing(SessionGraph(settings)) as product:
+        product.search(access.OWNER, SearchRequest(query="begun"))
+        for number in range(2):
+            log.turn(f"live{number}", "noted")
+            written = path.stat().st_size
+            log.append(path)
+            stored = path.read_bytes()
+            half = written + (len(stored) - written) // 2
+            path.write_bytes(stored[:half])
+            time.sleep(0.2)
+            product.search(access.OWNER, SearchRequest(query=f"live{number}"))
+            path.write_bytes(stored)
+            deadline = time.monotonic() + settings.freshness_seconds + 5  # with room for a busy machine
+            while not product.search(access.OWNER, SearchRequest(query=f"live{number}")).hits:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+    assert content(store) == fresh(store)
+
+
+@pytest.mark.shared
+def test_a_live_session_of_the_field_is_found_while_it_is_written(store: Path, shared: Path) -> None:
+    """The recorded slow writer: half a frame now, the other half later (Z03)."""
+    path = Log("/w/a", id="session-1").turn("begun", "yes").write(store)
+    run(store)
+    tool = shared / "field-cases" / "tools" / "slow_writer.py"
+    writer = subprocess.Popen([sys.executable, tool, path, "4"])
+    found = []
+    with closing(SessionGraph(indexes.settings(store, freshness_seconds=0))) as product:
+        while writer.poll() is None:
+            found.append(product.search(access.OWNER, SearchRequest(query="live0 ")).hits)
+            time.sleep(0.1)
+    assert 1 in found
+    assert set(found) <= {0, 1}
+    run(store)
+    assert content(store) == fresh(store)
+
+
+def test_a_question_does_not_wait_for_a_long_run(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`look` gives up after its time; the run goes on, and a second question does not start another one."""
+    begun, let_go, runs = threading.Event(), threading.Event(), []
+
+    class SlowRun:
+        def __init__(self, *_: object, **__: object) -> None:
+            runs.append(self)
+
+        def execute(self, _wish: object) -> None:
+            begun.set()
+            let_go.wait(60)
+
+    monkeypatch.setattr(indexer, "Run", SlowRun)
+    waits: list[float] = []
+    asked = Refresher(indexes.settings(store, freshness_seconds=0))
+    wait_for = asked._condition.wait_for
+    monkeypatch.setattr(
+        asked._condition,
+        "wait_for",
+        lambda predicate, timeout=None: waits.append(timeout) or wait_for(predicate, timeout),  # type: ignore[arg-type]
+    )
+    asked.look()
+    assert begun.wait(10)
+    asked.look()
+    assert not let_go.is_set()
+    assert len(runs) == 1
+    assert refresher.QUERY_WAIT_SECONDS == 0.05
+    assert [wait for wait in waits if wait is not None] == [refresher.QUERY_WAIT_SECONDS] * 2
+    let_go.set()
+    asked.close()
+
+
+def _steps(case: str) -> list[Path]:
+    return [path for path in shared_folders(f"field-cases/{case}", "step*") if path.is_dir()]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    "case", [folder.name for folder in shared_folders("field-cases") if list(folder.glob("step*"))]
+)
+def test_a_store_that_changes_as_in_the_field_is_followed(store: Path, case: str) -> None:
+    """At every step the index equals a fresh build of the store as it then stands."""
+    for step in _steps(case):
+        shutil.rmtree(store)
+        shutil.copytree(
+            step / "sessions" if (step / "sessions").is_dir() else step, store, copy_function=shutil.copy2
+        )
+        run(store)
+        assert content(store) == fresh(store), step.name
+
+
+@pytest.mark.shared
+def test_what_was_rewound_or_deleted_in_the_field_is_not_found(store: Path) -> None:
+    """The words that the recorded cases expect, and no others (S09, S10)."""
+    import json
+
+    assert SHARED is not None
+    for case in ("S09", "S10"):
+        expected = json.loads((SHARED / "field-cases" / case / "expect.json").read_text("utf-8"))
+        for number, step in enumerate(_steps(case), 1):
+            shutil.rmtree(store)
+            shutil.copytree(step / "sessions", store, copy_function=shutil.copy2)
+            run(store)
+            told = expected.get(f"step{number}", {})
+            words = {word: hits for word, hits in (told.get("search") or told).items() if isinstance(hits, int)}
+            with closing(SessionGraph(indexes.settings(store, auto_refresh=False))) as product:
+                found = {word: product.search(access.OWNER, SearchRequest(query=word)).hits for word in words}
+            assert found == words, step.name
+        shutil.rmtree(store.parent / "index")
