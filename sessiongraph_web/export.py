@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Bytes for a client; nothing is produced, and no file opened, before `chunks` are taken."""
+    """Bytes for a client; nothing is produced, and no file opened, before `chunks` (some empty) are taken."""
 
     filename: str
     media_type: str
@@ -215,8 +215,7 @@ class _Export:
                 written.size += len(piece)
                 digest.update(piece)
                 member.write(piece)
-                if chunk := self._sink.take():
-                    yield chunk
+                yield self._sink.take()  # empty at times: whoever pulls can stop there
         written.sha256 = digest.hexdigest()
         yield self._sink.take()
         return written

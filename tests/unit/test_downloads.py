@@ -94,12 +94,17 @@ async def test_a_client_that_goes_stops_the_source() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_source_that_fails_cuts_the_connection() -> None:
-    """A failure after the first byte leaves the response without an end, so that no part passes for the whole."""
+async def test_a_source_that_fails_leaves_the_response_without_an_end(caplog: pytest.LogCaptureFixture) -> None:
+    """No part passes for the whole; the log has the reason under the number that the client was told."""
     source, client = Source(10, fails_after=2), Client()
-    with pytest.raises(OSError, match="went away"):
-        await streamed(source, client).asgi_send(client.send)
+    await streamed(source, client).asgi_send(client.send)
+    await asyncio.wait_for(source.closed.wait(), 5)
     assert client.sent[-1]["more_body"] is True
+    number = dict(client.sent[0]["headers"])[b"x-request-id"].decode()
+    (record,) = caplog.records
+    assert record.getMessage() == f"request {number} failed while it was sent"
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "the disk went away"
 
 
 @pytest.mark.parametrize(
