@@ -28,6 +28,7 @@ class Site:
     browser: Browser
     cookies: Any
     store: Path
+    ids: Mapping[str, str] = field(default_factory=dict)  # of the sessions, by role
 
     @contextmanager
     def context(self, **options: Any) -> Iterator[BrowserContext]:
@@ -40,12 +41,13 @@ class Site:
             context.close()
 
     @contextmanager
-    def page(self, path: str = "/", **options: Any) -> Iterator[Page]:
+    def page(self, path: str | None = None, **options: Any) -> Iterator[Any]:
         """Open a page; leaving it, nothing may have gone wrong in it, or left for elsewhere."""
         with self.context(**options) as context:
             watch = Watch(self.address)
             page = watch.page(context)
-            page.goto(path)
+            if path is not None:
+                page.goto(path)
             yield page
         assert watch.problems == []
 
@@ -80,7 +82,7 @@ class Watch:
 
 
 @contextmanager
-def opened(browser: Browser, options: Mapping[str, Any]) -> Iterator[Site]:
+def opened(browser: Browser, options: Mapping[str, Any], ids: Mapping[str, str] | None = None) -> Iterator[Site]:
     """Serve a store, and sign a browser in to it."""
     with served(options) as (address, link):
         context = browser.new_context()
@@ -90,7 +92,7 @@ def opened(browser: Browser, options: Mapping[str, Any]) -> Iterator[Site]:
             page.click("main button")
         cookies = context.storage_state()
         context.close()
-        yield Site(address, browser, cookies, Path(options["sessions"]))
+        yield Site(address, browser, cookies, Path(options["sessions"]), ids or {})
 
 
 @contextmanager

@@ -2,90 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
+from playwright.sync_api import Browser
 
-from sessiongraph_web.web import app, signin
+from tests.browser.sites import Site, opened
 from tests.builders import Log
-from tests.world import HOME, HOME_WORD, World, home_only
+from tests.world import HOME, HOME_WORD, home_only
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}"),
-]
+pytestmark = pytest.mark.browser
 
 
-class Site:
-    """A served world, a browser that is signed in to it, and the addresses of its pages."""
-
-    def __init__(self, world: World, address: str, browser: Any, cookies: Any) -> None:
-        self.world = world
-        self.address = address
-        self._browser = browser
-        self._cookies = cookies
-
-    @contextmanager
-    def page(self, **options: Any) -> Iterator[Any]:
-        """Open a page; leaving it, nothing may have gone wrong in it or left for elsewhere."""
-        context = self._browser.new_context(storage_state=self._cookies, base_url=self.address, **options)
-        page = context.new_page()
-        problems: list[str] = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("request", lambda asked: problems.append(asked.url) if self._is_elsewhere(asked.url) else None)
-        yield page
-        context.close()
-        assert problems == []
-
-    def _is_elsewhere(self, url: str) -> bool:
-        return urlsplit(url).netloc != urlsplit(self.address).netloc
-
-    def paths(self) -> list[str]:
-        """Return the path of every kind of page."""
-        rich = f"/sessions/{self.world.ids['rich']}"
-        found = ["/", "/search", f"/search?q={HOME_WORD}", "/search?q=nothingatall", "/timeline", "/workspaces"]
-        found += ["/status?ledger=1", rich, f"{rich}?view=focus", f"{rich}/events", f"{rich}/events/3"]
-        found += [f"/sessions/{self.world.ids[role]}" for role in ("fork", "compacted")]
-        return [*found, f"/trace/{self.world.ids['home']}"]
+def paths(site: Site) -> list[str]:
+    """Return the path of every kind of page."""
+    rich = f"/sessions/{site.ids['rich']}"
+    found = ["/", "/search", f"/search?q={HOME_WORD}", "/search?q=nothingatall", "/timeline", "/workspaces"]
+    found += ["/status?ledger=1", rich, f"{rich}?view=focus", f"{rich}/events", f"{rich}/events/3"]
+    return [*found, f"/trace/{site.ids['home']}"]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     world = home_only(tmp_path_factory.mktemp("browser"))
     world.write("rich", _rich())
-    world.write("compacted", _compacted())
     world.build()
-    with _served(world) as (address, link), sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(link())
-        with page.expect_navigation():
-            page.click("main button")
-        yield Site(world, address, browser, context.storage_state())
-        browser.close()
-
-
-def _compacted() -> Log:
-    log = Log(HOME)
-    asked = log.user("広告 " * 40)
-    context = log.user("context " * 40, kind="subagent-settled")
-    answered = log.assistant("answer " * 40, reasoning="thoughts " * 40)
-    log.compact("what was said", asked, answered, [asked, context, answered])
-    return log
+    with opened(browser, world.options, world.ids) as site:
+        yield site
 
 
 def _rich() -> Log:
@@ -98,32 +43,11 @@ def _rich() -> Log:
     return log
 
 
-@contextmanager
-def _served(world: World) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Serve a world on a free port from a thread; yield its address and a maker of sign-in links."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    port = listening.getsockname()[1]
-    datasette = app.make({**world.options, "port": port})
-    server = uvicorn.Server(uvicorn.Config(datasette.app(), log_level="error"))
-
-    async def run() -> None:
-        await datasette.invoke_startup()
-        await server.serve(sockets=[listening])
-
-    thread = threading.Thread(target=asyncio.run, args=(run(),))
-    thread.start()
-    address = f"http://127.0.0.1:{port}"
-    yield address, lambda: signin.link(app.product(datasette), address)
-    server.should_exit = True
-    thread.join()
-    app.close(datasette)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_ask_nothing_of_others_and_break_no_rule(site: Site, scheme: str) -> None:
     """No page has a script error, breaks its content policy, or asks another host for anything."""
     with site.page(color_scheme=scheme) as page:
-        for path in site.paths():
+        for path in paths(site):
             assert page.goto(path).status == 200
 
 
@@ -131,7 +55,7 @@ def test_pages_ask_nothing_of_others_and_break_no_rule(site: Site, scheme: str) 
 def test_pages_are_as_wide_as_the_window(site: Site, width: int) -> None:
     """Whatever a log holds, no page scrolls sideways, folded or unfolded."""
     with site.page(viewport={"width": width, "height": 800}) as page:
-        for path in site.paths():
+        for path in paths(site):
             page.goto(path)
             page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
             assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, width)
@@ -219,7 +143,7 @@ def test_a_search_page_follows_its_query(site: Site) -> None:
 def test_keys_walk_through_a_transcript(site: Site) -> None:
     """j goes to the next item, J to the next prompt, o unfolds, ? lists the keys."""
     with site.page() as page:
-        page.goto(f"/sessions/{site.world.ids['rich']}")
+        page.goto(f"/sessions/{site.ids['rich']}")
         page.keyboard.press("J")
         page.keyboard.press("J")
         assert "again" in page.locator(".card.prompt.current").inner_text()
@@ -243,7 +167,7 @@ def test_a_hit_in_tool_output_opens_its_card(site: Site) -> None:
 def test_times_are_the_readers(site: Site) -> None:
     """A time shows in the zone of the browser, with the exact UTC beside; the server's days follow."""
     with site.page(timezone_id="Asia/Shanghai") as page:
-        page.goto(f"/sessions/{site.world.ids['rich']}")
+        page.goto(f"/sessions/{site.ids['rich']}")
         clock = page.locator("local-time[data-style=clock] time").first
         utc = re.search(r"T(\d\d):(\d\d):(\d\d)", clock.get_attribute("datetime"))
         assert utc
@@ -269,7 +193,7 @@ def test_a_chosen_scheme_stays(site: Site) -> None:
 def test_kinds_of_cards_can_be_hidden(site: Site) -> None:
     """A box at the head of the transcript hides the cards of a kind."""
     with site.page() as page:
-        page.goto(f"/sessions/{site.world.ids['rich']}")
+        page.goto(f"/sessions/{site.ids['rich']}")
         assert page.locator(".card.tool").first.is_visible()
         page.uncheck("#show-tools")
         assert page.locator(".card.tool").first.is_hidden()
