@@ -218,6 +218,7 @@ class LogWriter:
             for event in self.turn.closers(
                 ordinal=self.ordinal, seq=self.fold.next_seq, time=self.digest.last_at
             ):
+                self.digest.push(event)  # it knows the turn, and does not count what is synthetic
                 texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars, mask=_mask)
                 self._texts(event, self.fold.push(event), texts)
 
