@@ -4,8 +4,8 @@
     bench/latency.py STORE INDEX [--rounds 20]
 
 STORE is one of the corpus maker's; INDEX is built if it is not there. A server runs in a process of its own and
-is asked over one kept connection, as a browser would. `scoped` holds a token for the largest workspace. The bare SQL
-reads in this process what a search has to rank (bench/query.py).
+is asked over one kept connection, as a browser would. `scoped` holds a token for the largest workspace. The bare
+SQL reads in this process what a search has to rank (bench/query.py).
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ def main() -> None:
                     report(f"{name}{suffix or '.html'}", browser, mine, suffix, given.rounds)
                 page = measured(partial(browser.get, f"/sessions/{giant}"), given.rounds)
                 size = len(browser.get(f"/sessions/{giant}"))
-                print(
-                    f"{name} giant first page  p50 {p50(page):6.1f}  p95 {p95(page):6.1f} ms  {size / 1024:.0f} KiB"
-                )
+                figures = f"p50 {p50(page):6.1f}  p95 {p95(page):6.1f} ms  {size / 1024:.0f} KiB"
+                print(f"{name} giant first page  {figures}")
 
 
 def report(name: str, browser: Browser, sources: list[Source], suffix: str, rounds: int) -> None:

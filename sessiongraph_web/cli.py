@@ -67,6 +67,8 @@ class Commands(click.Group):
             for name, value in error.fields.items():
                 click.echo(f"  {name}: {console.safe(str(value))}", err=True)
             ctx.exit(error.meaning.exit_code)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
 
 
 def places(command: F) -> F:

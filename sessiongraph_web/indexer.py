@@ -42,7 +42,7 @@ class Run:
         self.wish = wish or self.wish
         index = self.settings.index
         generation.make_private(index)
-        with locked(self.settings), translated():
+        with locked(self.settings, self.stop), translated():
             target = self._target()
             try:
                 report = self._bring_up_to_date(target)
@@ -90,12 +90,16 @@ class Run:
             return update.perform()
 
 
-def locked(settings: Settings) -> filelock.BaseFileLock:
-    """Take the lock of the one writer, for use as a context; whoever holds it is waited for, for a while."""
+def locked(settings: Settings, stop: threading.Event | None = None) -> filelock.BaseFileLock:
+    """Take the lock of the one writer, for use as a context; whoever holds it is waited for, for a while, unless
+    the wait is stopped."""
+    stop = stop or threading.Event()
     lock = filelock.FileLock(settings.index / LOCK, mode=0o600)
     try:
-        lock.acquire(timeout=settings.lock_wait_seconds)
+        lock.acquire(timeout=settings.lock_wait_seconds, cancel_check=stop.is_set)
     except filelock.Timeout as error:
+        if stop.is_set():
+            raise SessionGraphError("SESSION_QUERY_ABORTED") from error
         raise SessionGraphError(
             "SESSION_QUERY_INDEX_FAILED", "Another index run is going on; wait for it to end, or stop it."
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -62,8 +63,24 @@ async def serve(options: Options) -> None:
             app.close(datasette)
 
 
+class _Server(uvicorn.Server):
+    """A server that ends when it is asked to, and leaves it to its caller to clean up.
+
+    Uvicorn would raise the signal once more, which ends the process where it stands.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
 async def _run(application: Any, listening: socket.socket) -> None:
-    server = uvicorn.Server(
+    server = _Server(
         uvicorn.Config(
             application,
             log_level="warning",
