@@ -25,6 +25,12 @@ class Stretch(NamedTuple):
     last_turn: int | None
     line: int
 
+    def is_regular(self, lines_behind: int) -> bool:
+        """Say whether each of its lines holds one record, but for the header; `lines_behind` of an undamaged log
+        are those before the next stretch."""
+        records = self.last_ordinal - self.first_ordinal + 1
+        return lines_behind - self.line == records + (self.offset == 0)
+
 
 class FrameMap:
     """Gathers frames into stretches while a log is read."""
@@ -32,7 +38,7 @@ class FrameMap:
     def __init__(self, log_id: int, line: int) -> None:
         self.rows: list[Stretch] = []
         self._log_id = log_id
-        self._line = line
+        self.line = line  # lines of the log before the next stretch
         self._first: FrameEnd | None = None
         self._last: FrameEnd | None = None
         self._seqs: list[int] = []
@@ -75,11 +81,11 @@ class FrameMap:
                     max(self._seqs, default=None),
                     self._turn,
                     self._last_turn,
-                    self._line,
+                    self.line,
                 )
             )
         if last:
-            self._line = last.line
+            self.line = last.line
         self._first = self._last = None
         self._seqs.clear()
         self._turn, self._last_turn = self._open_turn, None

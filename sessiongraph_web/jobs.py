@@ -30,7 +30,7 @@ class LogTask:
 class Job:
     """Everything to be done in one workspace.
 
-    `remove` holds logs to forget; `parents` the parent that each log's header names, for every log that the
+    `remove` holds logs that are in it no more; `parents` the parent that each log's header names, for every log that the
     workspace will hold. `fresh`: `file` does not exist yet, and nobody sees it before the job is done.
     """
 

@@ -137,7 +137,8 @@ class Update:
             except SessionGraphError as error:
                 if not is_damage(error):
                     raise
-                self._condemn(place, error.detail, findings)
+                known = error.detail != error.meaning.sentence
+                self._condemn(place, error.detail if known else "it cannot be used", findings)
             else:
                 if not untouched:
                     findings.compare(place.cwd, held, self.known)
@@ -207,7 +208,7 @@ class Update:
             tasks=tuple(
                 sorted(map(self._task, changed), key=lambda task: (task.header.created_at or 0, task.log_id))
             ),
-            remove=tuple(sorted(removed)) if place else (),
+            remove=tuple(sorted(removed)),
             parents=self._parents(plan, cwd),
             tool_result_chars=self.settings.tool_result_chars,
             limits=self.limits,

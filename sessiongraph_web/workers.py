@@ -130,7 +130,7 @@ def _do(job: Job, watch: _Watch) -> JobResult:
     results: list[LogResult] = []
     failures: list[tuple[int, str]] = []
     with Recorder(job) as recorder:
-        recorder.remove(job.remove)
+        recorder.remove(() if job.fresh else job.remove)
         for task in job.tasks:
             if watch.stopped():
                 break

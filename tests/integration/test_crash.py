@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,73 @@ def test_a_killed_rebuild_is_gone_on_with(store: Path, number: int) -> None:
     wish = dice.choice(["verify", "force"])
     kill_at_random(start_index(store, store.parent / "index", wish), dice, 1.2)
     check(store)
+
+
+class PowerCut(BaseException):
+    """Nothing catches this on purpose."""
+
+
+def test_a_run_may_end_before_any_of_its_transactions(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut at every single one, the next run gives what a fresh build gives: appends, moves, removals, migrations,
+    a rebuild."""
+    made = fill(store, workspaces=3, logs=3)
+    Log("/w/0", id="session-old", version=3).turn("before", "migration").write(store)
+    run(store)
+    shutil.copytree(store.parent / "index", store.parent / "kept")
+    for (log, path), action in zip(made, ["append", "move", "delete"] * 3, strict=True):
+        match action:
+            case "append":
+                log.turn("more", "and more")
+                log.append(path)
+            case "move":
+                cwd = "/w/1" if log.cwd != "/w/1" else "/w/2"
+                path.write_bytes(Log(cwd, id=log.id).turn("moved", "x").to_bytes())
+            case "delete":
+                shutil.rmtree(path.parent)
+    Log("/w/0", id="session-old").turn("after", "migration").write(store)
+    expected = fresh(store)
+    transaction, left = schema.transaction, [0]
+
+    def counted(connection: sqlite3.Connection) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise PowerCut
+        return transaction(connection)
+
+    for number in range(100):
+        shutil.rmtree(store.parent / "index")
+        shutil.copytree(store.parent / "kept", store.parent / "index", copy_function=shutil.copy2)
+        indexes.database(store, "/w/2").write_bytes(b"damaged" * 5000)
+        left[0] = number
+        monkeypatch.setattr(schema, "transaction", counted)
+        try:
+            run(store)
+        except PowerCut:
+            monkeypatch.undo()
+        else:
+            break
+        run(store)
+        assert content(store) == expected, f"cut before transaction {number}"
+    monkeypatch.undo()
+    assert number > 10
+    assert content(store) == expected
+
+
+def test_an_interrupted_repair_goes_on(store: Path) -> None:
+    """What an older copy of a workspace lacks is read even if the run that noticed was stopped."""
+    Log("/w/a", id="session-0").turn("first", "one").write(store)
+    run(store)
+    path = indexes.database(store)
+    shutil.copy(path, path.with_name("backup"))
+    for number in range(1, 4):
+        Log("/w/a", id=f"session-{number}").turn("later", "one").write(store)
+    run(store)
+    path.with_name("backup").replace(path)
+    stop = threading.Event()
+    report = indexer.Run(indexes.settings(store), stop=stop, on_progress=lambda _: stop.set()).execute()
+    assert report.outcome == "interrupted"
+    run(store)
+    assert content(store) == fresh(store)
 
 
 def test_workers_do_not_outlive_their_coordinator(store: Path) -> None:

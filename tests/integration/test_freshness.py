@@ -98,6 +98,29 @@ def test_an_append_fetches_the_surface_only_if_it_replaces(store: Path, monkeypa
     assert content(store) == fresh(store)
 
 
+def test_what_took_a_place_keeps_it_from_run_to_run(store: Path) -> None:
+    """A replacement stands where the replaced stood: a later one finds the same range as in one reading."""
+    log = Log("/w/a", id="session-1")
+    log.turn("first", "answer", [("bash", "{}", "long output")]).turn("second", "answer")
+    path = log.write(store)
+    run(store)
+    old = next(event for event in log.events if event["type"] == "tool/result")
+    message = {**old["data"]["message"], "content": [{"type": "text", "text": "pruned"}]}
+    log.replace("tool/result", {**old["data"], "message": message}, old["seq"], old["seq"])
+    log.frame()
+    log.append(path)
+    run(store)
+    surface = [event["seq"] for event in log.events if event.get("surfaceOp") == "append" and event is not old]
+    pruned = log.seq - 1
+    log.compact("summary", surface[0], surface[-1], [*surface, pruned])
+    log.frame()
+    log.append(path)
+    run(store)
+    assert content(store) == fresh(store)
+    with closing(sqlite3.connect(indexes.database(store))) as connection:
+        assert connection.execute("SELECT count(*) FROM surface_node").fetchone()[0] == 1
+
+
 def test_a_live_session_is_found_within_two_seconds(store: Path) -> None:
     """A slow writer appends in halves of frames; each message is found two seconds after it is whole."""
     log = Log("/w/a", id="session-1").turn("begun", "yes")

@@ -108,8 +108,8 @@ class Store(RuleBasedStateMachine):
         results = [e for e in log.events if e["type"] == "tool/result" and e.get("surfaceOp") == "append"]
         if results and not any(isinstance(event.get("surfaceOp"), dict) for event in log.events):
             old = results[0]
-            source = old["data"]["message"]["source"]["callId"]
-            log.result(source, "pruned", replaces=old["seq"], message_id=old["data"]["message"]["id"])
+            message = {**old["data"]["message"], "content": [{"type": "text", "text": "pruned"}]}
+            log.replace("tool/result", {**old["data"], "message": message}, old["seq"], old["seq"])
             log.frame()
             log.append(path)
             self._settle(refresh)
