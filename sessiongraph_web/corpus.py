@@ -29,6 +29,7 @@ from sessiongraph_web.config import MEBI, Settings
 from sessiongraph_web.damage import failure
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.generation import Generation
+from sessiongraph_web.locks import Locks
 from sessiongraph_web.logmap import IndexMap, LogMap, Walk
 from sessiongraph_web.models import Fault, Header
 
@@ -129,6 +130,7 @@ class View:
         self.settings, self.pool, self.generation, self.catalog = settings, pool, live, catalog
         self._stack = stack
         self._lent: dict[str, sqlite3.Connection] = {}
+        self.locks = Locks()
         self._walks: dict[int, Walk] = {}
         self._walk_bytes = WALK_BYTES
         self._families: dict[Caller, frozenset[int]] = {}
@@ -227,7 +229,7 @@ class View:
             cwd=located.cwd,
             parent_session=parent if seen else None,
             parent_elsewhere=parent is not None and not seen,
-            live=logs.is_live(located.path),
+            live=self.locks.is_held(located.path),
             duplicate=caller.is_owner and row["state"] == "duplicate",
         )
 

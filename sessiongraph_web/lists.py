@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import access, catalog, logs, schema
+from sessiongraph_web import access, catalog, schema
 from sessiongraph_web import search as searching
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import IndexNote, SearchPage, Status, TimelinePage, WorkspaceList
@@ -28,8 +28,9 @@ def search(
     """Find entries; the answer is partial if the deadline comes first, or if it is told to stop."""
     _check_workspaces(caller, request.workspaces)
     deadline = time.monotonic() + view.settings.search_timeout_seconds
+    visible = _Visibility(view, caller)
     with _sources(view, caller, request) as sources:
-        paging = Paging("search", caller, request, _state(sources, request), key=key)
+        paging = Paging("search", caller, request, _state(sources, request, visible), key=key)
         found, next_offset = searching.search(
             sources,
             request,
@@ -37,7 +38,7 @@ def search(
             offset=paging.offset,
             deadline=deadline,
             index=note,
-            visible=_Visibility(view, caller),
+            visible=visible,
             live=_Liveness(view),
             stop=stop,
         )
@@ -151,24 +152,26 @@ def _sources(view: View, caller: Caller, request: SearchRequest) -> Iterator[lis
         yield sources
 
 
-def _state(sources: list[Source], request: SearchRequest) -> list[Any]:
+def _state(sources: list[Source], request: SearchRequest, visible: _Visibility) -> list[Any]:
     """Return what stands for the state of everything that a search reads.
 
-    A search inside given sessions depends on those logs alone, so that others' growth never ends its cursors.
+    A search inside given sessions, or of a caller who has only one, depends on those logs alone, so that others'
+    growth never ends its cursors.
     """
-    if not request.sessions:
+    if not request.sessions and visible.seen is None:
         return [[schema.database_name(source.cwd), source.revision] for source in sources]
-    ids = msgspec.json.encode(request.sessions).decode()
+    ids = msgspec.json.encode(request.sessions).decode() if request.sessions else None
     rows = [
         list(row)
         for source in sources
         for row in source.connection.execute(
             """
             SELECT log_id, fingerprint, resume_offset, events, entries, last_at, title, damage
-            FROM session JOIN log USING (log_id) WHERE id IN (SELECT value FROM json_each(?))
+            FROM session JOIN log USING (log_id) WHERE ?1 IS NULL OR id IN (SELECT value FROM json_each(?1))
             """,
             (ids,),
         )
+        if visible(source.cwd, row[0])
     ]
     return sorted(rows)
 
@@ -198,7 +201,9 @@ class _Liveness:
             row = (
                 self.view.require_catalog().execute("SELECT path FROM log WHERE log_id = ?", (log_id,)).fetchone()
             )
-            self.known[log_id] = logs.is_live(self.view.settings.sessions / row["path"]) if row else None
+            self.known[log_id] = (
+                self.view.locks.is_held(self.view.settings.sessions / row["path"]) if row else None
+            )
         return self.known[log_id]
 
 

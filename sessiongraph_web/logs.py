@@ -14,12 +14,13 @@ from typing import Final, Literal
 from sessiongraph_web import frames
 from sessiongraph_web.assembly import Assembler
 from sessiongraph_web.config import MEBI
-from sessiongraph_web.discovery import LOCK, named_version
 from sessiongraph_web.discovery import Discovery as Discovery
 from sessiongraph_web.discovery import LogFile as LogFile
 from sessiongraph_web.discovery import SkippedFile as SkippedFile
 from sessiongraph_web.discovery import discover as discover
+from sessiongraph_web.discovery import named_version
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.locks import is_live as is_live
 from sessiongraph_web.models import Fault, FrameEnd, Header, Resume, Unit
 from sessiongraph_web.naming import folder_name as folder_name
 from sessiongraph_web.naming import project_key as project_key
@@ -62,7 +63,7 @@ def read(
     From the start the first unit is the header, or the fault that says why there is none. `until` ends reading
     after the frame that ends at or behind this stored offset. Content never raises; a file that cannot be read is
     SESSION_QUERY_PERSISTENCE_FAILED. Resume only from the `end` of a clean `FrameEnd`: faults at or behind it are
-    reported again.
+    reported again. What `Resume.skip` passes over is decoded neither; it must be whole lines of records.
     """
     compressed = path.suffix == ".zstd"
     with _opened(path) as file:
@@ -78,7 +79,9 @@ def read(
             yield Fault("empty_file", "the file is empty", 0, ordinal=0)
             return
         try:
-            for chunk in _chunks(file, resume.offset, limits, compressed=compressed, batched=detail == "index"):
+            batched = detail == "index" and not resume.skip
+            chunks = _chunks(file, resume.offset, limits, compressed=compressed, batched=batched)
+            for chunk in _behind(chunks, resume.skip) if resume.skip else chunks:
                 units = assembler.take(chunk)
                 if until is None:
                     yield from units
@@ -102,6 +105,20 @@ def _chunks(
     if batched:
         return frames.batches(file, offset, max_window=limits.max_window_bytes)
     return frames.frames(file, offset, max_window=limits.max_window_bytes)
+
+
+def _behind(
+    chunks: Iterator[list[frames.Chunk] | frames.Chunk | frames.Damage], lines: int
+) -> Iterator[list[frames.Chunk] | frames.Chunk | frames.Damage]:
+    """Drop so many lines from the beginning of a text that comes in chunks."""
+    for chunk in chunks:
+        if lines and isinstance(chunk, frames.Chunk):
+            held = chunk.text.count(b"\n")
+            rest = chunk.text.split(b"\n", lines)[-1] if held >= lines else b""
+            lines -= min(held, lines)
+            yield frames.Chunk(chunk.offset, rest, chunk.end)
+        else:
+            yield chunk
 
 
 def peek_header(path: Path, limits: Limits = Limits()) -> Header | Fault:
@@ -136,41 +153,6 @@ def plain_text(path: Path, *, limits: Limits = Limits()) -> Iterator[bytes]:
             if isinstance(chunk, frames.Chunk):
                 for at in range(0, len(chunk.text), _PIECE_BYTES):
                     yield chunk.text[at : at + _PIECE_BYTES]
-
-
-def is_live(path: Path) -> bool | None:
-    """Say whether a process holds the session's lock now, without taking it; None where that cannot be known."""
-    try:
-        descriptor = os.open(path.parent / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return None
-    try:
-        inode = os.fstat(descriptor).st_ino
-        devices = _devices(descriptor)
-        table = Path("/proc/locks").read_text("ascii", "replace")
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    held = {f"{os.major(device):02x}:{os.minor(device):02x}:{inode}" for device in devices}
-    return any(not held.isdisjoint(row.split()) for row in table.splitlines() if "->" not in row)
-
-
-def _devices(descriptor: int) -> list[int]:
-    """Return the devices by which the kernel may name a file's place: its own, and that of its mount.
-
-    They differ on btrfs and overlays, where a stat names a part and `/proc/locks` the whole.
-    """
-    devices = [os.fstat(descriptor).st_dev]
-    facts = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii", "replace").split()
-    mount = facts[facts.index("mnt_id:") + 1] if "mnt_id:" in facts else ""
-    for row in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():
-        identity, _, device, *_ = row.split()
-        if identity == mount:
-            devices.append(os.makedev(*map(int, device.split(":"))))
-    return devices
 
 
 @contextmanager

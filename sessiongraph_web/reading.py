@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, Final
+from types import EllipsisType
+from typing import Any, Final, overload
 
 from sessiongraph_web import documents, logs
 from sessiongraph_web.answers import EventTrace, EventView, instant
@@ -18,6 +19,7 @@ from sessiongraph_web.surface import classify
 
 PAGE_CHARS: Final = 400_000  # text on one page of events, after clipping
 STRING_CHARS: Final = 16_000  # a longer string of an event is clipped on pages; the event's own page has it whole
+LOOK_BACK: Final = 256  # records before a page that are read for its turn, where more could be passed over
 MOST_PARTNERS: Final = 20  # of a page's calls and results whose partner is looked for elsewhere in the log
 MOST_SOURCES: Final = 20  # of the events that one of them cites, or that cite it
 
@@ -28,6 +30,7 @@ class LogReader:
     def __init__(self, view: View, located: Located) -> None:
         self.located = located
         self.limits = log_limits(view.settings)
+        self.meter = logs.Meter()  # what the events of this operation cost
         self._view = view
 
     @cached_property
@@ -41,6 +44,7 @@ class LogReader:
             resume=resume or Resume(),
             version=self.located.row["version"],
             limits=self.limits,
+            meter=self.meter,
             until=until,
         ):
             if isinstance(unit, Event):
@@ -49,12 +53,39 @@ class LogReader:
     def window(self, ordinal: int) -> tuple[int | None, Iterator[Event]]:
         """Return the turn that is open before a record, and the events from it on, closers included."""
         stretch = self.map.stretch_at(ordinal)
-        turn = stretch.first_turn if stretch else None
-        found = chain(self.events(_beginning(stretch) if stretch else None), self._closers())
+        if stretch is None:
+            return self._from(None, None, ordinal)
+        skip = ordinal - stretch.first_ordinal - LOOK_BACK
+        if skip > 0 and self.map.is_regular(stretch):
+            turn, found = self._from(_beginning(stretch, skip), ..., ordinal)
+            if turn is not ...:
+                return turn, found
+        return self._from(_beginning(stretch), stretch.first_turn, ordinal)
+
+    @overload
+    def _from(
+        self, resume: Resume | None, turn: int | None, ordinal: int
+    ) -> tuple[int | None, Iterator[Event]]: ...
+
+    @overload
+    def _from(
+        self, resume: Resume | None, turn: EllipsisType, ordinal: int
+    ) -> tuple[int | EllipsisType | None, Iterator[Event]]: ...
+
+    def _from(
+        self, resume: Resume | None, turn: int | EllipsisType | None, ordinal: int
+    ) -> tuple[int | EllipsisType | None, Iterator[Event]]:
+        """Read from a resume point, where this turn is open (`...`: it is not known), up to a record: return the
+        turn that is open there, and the events from it on."""
+        found = chain(self.events(resume), self._closers())
         for event in found:
             if event.ordinal >= ordinal:
                 return turn, chain([event], found)
-            _, turn = documents.turn_of(event, turn)
+            if turn is ...:
+                stated, _ = documents.turn_of(event, None)
+                turn = ... if stated is None else stated
+            if turn is not ...:
+                _, turn = documents.turn_of(event, turn)
         return turn, iter(())
 
     def at(self, ordinal: int) -> Event:
@@ -73,9 +104,20 @@ class LogReader:
         return found
 
     def ordinal_at(self, time: int) -> int:
-        """Return the first record at or after a moment; the last one if there is none."""
-        last = 0
-        for event in self.events():
+        """Return the first record at or after a moment, the last one if there is none; as if no clock was ever
+        turned back, so that a few looks at the map tell where to begin."""
+        low, high = 0, self.map.records  # what lies before `low` is earlier
+        while high - low > 1:
+            middle = (low + high) // 2
+            moment = self.map.moment(middle)
+            if moment is not None and moment[1] < time:
+                low = max(middle, moment[0])
+            else:
+                high = middle
+        last = low
+        for event in self.window(low)[1]:
+            if event.synthetic:
+                break
             last = event.ordinal
             if event.time is not None and event.time >= time:
                 break
@@ -84,10 +126,12 @@ class LogReader:
     @cached_property
     def closers(self) -> list[Event]:
         """The closing events that an open turn at the end of the log gets, unless a process still writes it."""
-        if not self.map.open_turn.is_open or logs.is_live(self.located.path) is True:
+        if not self.map.open_turn.is_open or self._view.locks.is_held(self.located.path) is True:
             return []
-        stretch = self.map.stretch_at(max(0, self.map.records - 1))
-        *_, last = self.events(_beginning(stretch) if stretch else None)
+        end = max(0, self.map.records - 1)
+        stretch = self.map.stretch_at(end)
+        skip = max(0, end - stretch.first_ordinal - 1) if stretch and self.map.is_regular(stretch) else 0
+        *_, last = self.events(_beginning(stretch, skip) if stretch else None)
         return self.map.open_turn.closers(
             ordinal=last.ordinal + 1, seq=(last.seq or 0) + last.count, time=last.time
         )
@@ -161,9 +205,19 @@ class LogReader:
         """Return every event that carries a seq, reading only the stretches that may hold one."""
         found: dict[int, Event] = {}
         for stretch in self.map.stretches_with(seq):
+            event = self._where_expected(stretch, seq)
+            if event is not None:
+                return [event]
             events = self.events(_beginning(stretch), stretch.end)
             found |= {event.ordinal: event for event in events if _carries(event, seq)}
         return [found[ordinal] for ordinal in sorted(found)]
+
+    def _where_expected(self, stretch: Stretch, seq: int) -> Event | None:
+        """Return the event with a seq that stands where it must if the numbers of a stretch have no gaps."""
+        if stretch.first_seq is None or not self.map.is_regular(stretch):
+            return None
+        event = next(self.events(_beginning(stretch, seq - stretch.first_seq)), None)
+        return event if event and _carries(event, seq) else None
 
     def _partners(self, events: list[Event]) -> dict[int, int]:
         """Return {ordinal: ordinal of its partner} for calls and results: on the page by call id, both ways;
@@ -194,7 +248,7 @@ def page(events: Iterator[Event], limit: int) -> tuple[list[Event], bool]:
         if len(taken) == limit or (taken and size > PAGE_CHARS):
             return taken, True
         taken.append(event)
-        size += min(_measure(event.data), PAGE_CHARS)
+        size += min(measure(event.data), PAGE_CHARS)
     return taken, False
 
 
@@ -237,19 +291,22 @@ def clip_strings(value: Any) -> tuple[Any, bool]:
     return value, False
 
 
-def _measure(value: Any) -> int:
+def measure(value: Any) -> int:
     """Return about how many characters a value shows on a page."""
     if isinstance(value, str):
         return min(len(value), STRING_CHARS)
     if isinstance(value, list):
-        return sum(_measure(item) + 1 for item in islice(value, PAGE_CHARS))
+        return sum(measure(item) + 1 for item in islice(value, PAGE_CHARS))
     if isinstance(value, dict):
-        return sum(len(key) + _measure(item) for key, item in value.items())
+        return sum(len(key) + measure(item) for key, item in value.items())
     return 4
 
 
-def _beginning(stretch: Stretch) -> Resume:
-    return Resume(stretch.offset, stretch.first_ordinal, stretch.line, stretch.first_seq or 0)
+def _beginning(stretch: Stretch, skip: int = 0) -> Resume:
+    """Return where a stretch begins, or so many records behind that in one that is regular."""
+    ordinal, seq = stretch.first_ordinal + skip, (stretch.first_seq or 0) + skip
+    lines = skip + (stretch.offset == 0) if skip else 0
+    return Resume(stretch.offset, ordinal, stretch.line + lines, seq, lines)
 
 
 def _sources(event: Event) -> list[int]:

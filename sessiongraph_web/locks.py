@@ -1,0 +1,66 @@
+"""Which sessions a process holds now, told by the kernel's table of locks; no lock is ever taken."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from sessiongraph_web.discovery import LOCK
+
+TABLE: Final = Path("/proc/locks")
+
+
+class Locks:
+    """The locks of one moment, read once for many logs."""
+
+    def is_held(self, log: Path) -> bool | None:
+        """Say whether a process holds the lock beside a log; None where that cannot be known."""
+        try:
+            descriptor = os.open(log.parent / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return None
+        try:
+            facts = os.fstat(descriptor)
+            devices = self._held.get(facts.st_ino)
+            return devices is not None and not devices.isdisjoint(_devices(descriptor, facts.st_dev))
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+
+    @cached_property
+    def _held(self) -> dict[int, set[int]]:
+        """The devices of the files that are locked, by inode; rows with an arrow only wait for a lock."""
+        held: dict[int, set[int]] = defaultdict(set)
+        for row in TABLE.read_text("ascii", "replace").splitlines():
+            for place in [] if "->" in row else row.split():
+                major, _, rest = place.partition(":")
+                minor, _, inode = rest.partition(":")
+                if inode.isdecimal():
+                    held[int(inode)].add(os.makedev(int(major, 16), int(minor, 16)))
+        return held
+
+
+def is_live(log: Path) -> bool | None:
+    """Say whether a process holds the session's lock now; None where that cannot be known."""
+    return Locks().is_held(log)
+
+
+def _devices(descriptor: int, own: int) -> set[int]:
+    """Return the devices by which the kernel may name a file's place: its own, and that of its mount.
+
+    They differ on btrfs and overlays, where a stat names a part and `/proc/locks` the whole.
+    """
+    devices = {own}
+    facts = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii", "replace").split()
+    mount = facts[facts.index("mnt_id:") + 1] if "mnt_id:" in facts else ""
+    for row in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():
+        identity, _, device, *_ = row.split()
+        if identity == mount:
+            devices.add(os.makedev(*map(int, device.split(":"))))
+    return devices
