@@ -2,6 +2,7 @@
 const POLL_MS = 5000; // where no stream is to be had
 const POLLS = 6; // before a stream is asked for again
 const REST_MS = 300; // between two fetches
+const SETTLE_MS = 3000; // after the last news: by then the index, which the head is from, knows it too
 const MOST_ITEMS = 3000; // on a page that grows
 const PLACES = ["ordinal", "at", "seq", "time", "last"];
 const FOCUSABLE = "a, summary, button, input, pre[tabindex]";
@@ -77,7 +78,7 @@ customElements.define("follow-live", class extends HTMLElement {
     const address = new URL(this.dataset.live, location.href);
     address.searchParams.set("ordinal", this.next);
     this.stream = new EventSource(address);
-    this.stream.addEventListener("more", () => this.bring());
+    this.stream.addEventListener("more", () => this.bring(true));
     this.stream.addEventListener("rewritten", () => this.end("This log was written anew; reload to read it."));
     this.stream.addEventListener("error", () => {
       if (this.stream.readyState === EventSource.CLOSED) this.poll(POLLS);
@@ -87,6 +88,7 @@ customElements.define("follow-live", class extends HTMLElement {
   stop() {
     this.stream?.close();
     clearTimeout(this.timer);
+    clearTimeout(this.settling);
   }
 
   end(sentence) {
@@ -115,7 +117,7 @@ customElements.define("follow-live", class extends HTMLElement {
         const response = await fetch(this.address(this.next, ".json"), { cache: "no-store" });
         if (response.status === 401 || response.status === 404) return this.end("This session is not to be had any more.");
         const answer = response.ok ? await response.json() : { events: [] };
-        if (answer.events.some((event) => !event.synthetic)) await this.bring();
+        if (answer.events.some((event) => !event.synthetic)) await this.bring(true);
       } catch {
         this.say("The server does not answer; trying again.");
       }
@@ -124,7 +126,9 @@ customElements.define("follow-live", class extends HTMLElement {
     }, POLL_MS);
   }
 
-  async bring() {
+  async bring(isNews) {
+    clearTimeout(this.settling);
+    if (isNews) this.settling = setTimeout(() => this.bring(false), SETTLE_MS);
     this.wanted = true;
     if (this.busy) return;
     this.busy = true;

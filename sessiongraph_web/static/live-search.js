@@ -5,6 +5,7 @@ customElements.define("live-search", class extends HTMLElement {
   connectedCallback() {
     this.input = document.querySelector("search-palette input");
     this.input?.addEventListener("input", (event) => { if (!event.isComposing) this.later(); });
+    this.input?.addEventListener("compositionstart", () => clearTimeout(this.timer));
     this.input?.addEventListener("compositionend", () => this.later());
   }
 

@@ -1,9 +1,11 @@
-// Keys: j and k walk through what is listed, Shift through prompts, [ and ] through pages; ? lists them.
+// Keys: j and k walk through what is listed, Shift through prompts, [ and ] through sessions; ? lists them.
+const LIST = "sg_list"; // of the sessions listed last, in this tab
 const HELP = [
   [["j", "k"], "next, previous item"],
   [["J", "K"], "next, previous prompt"],
   [["o"], "open or unfold it"],
-  [["[", "]"], "previous, next page"],
+  [["[", "]"], "previous, next session of the list"],
+  [["{", "}"], "previous, next page"],
   [["/"], "search"],
   [["Ctrl", "K"], "recent sessions, search as you type"],
   [["e"], "export this session"],
@@ -13,6 +15,10 @@ const HELP = [
 customElements.define("page-keys", class extends HTMLElement {
   connectedCallback() {
     document.addEventListener("keydown", (event) => this.press(event));
+    this.sessions = document.querySelector("search-palette")?.dataset.sessions;
+    const listed = [...document.querySelectorAll("a.row-title")].map((link) => new URL(link.href).pathname);
+    const found = [...new Set(listed.filter((path) => this.isSession(path)))];
+    if (found.length) sessionStorage.setItem(LIST, JSON.stringify(found));
   }
 
   press(event) {
@@ -24,8 +30,10 @@ customElements.define("page-keys", class extends HTMLElement {
       J: () => this.walk("[data-prompt]", 1),
       K: () => this.walk("[data-prompt]", -1),
       o: () => this.open(),
-      "[": () => document.querySelector("a[rel=prev]")?.click(),
-      "]": () => document.querySelector("a[rel=next]")?.click(),
+      "[": () => this.leave(-1),
+      "]": () => this.leave(1),
+      "{": () => this.turn(-1),
+      "}": () => this.turn(1),
       "/": () => document.querySelector("#q")?.focus(),
       e: () => document.querySelector("[data-export]")?.click(),
       "?": () => this.help(),
@@ -61,6 +69,36 @@ customElements.define("page-keys", class extends HTMLElement {
     const fold = current?.querySelector(":scope > details");
     if (fold) fold.open = !fold.open;
     else (current?.querySelector(".row-title") ?? current?.querySelector("a"))?.click();
+  }
+
+  isSession(path) {
+    return this.sessions && path.startsWith(this.sessions) && !path.slice(this.sessions.length).includes("/");
+  }
+
+  turn(step) {
+    document.querySelector(step < 0 ? "a[rel=prev]" : "a[rel=next]")?.click();
+  }
+
+  // From a session to the one beside it in the list that led here, else in the order of their last activity.
+  async leave(step) {
+    const here = location.pathname.slice(this.sessions?.length).split("/")[0];
+    const path = this.sessions + here;
+    if (!location.pathname.startsWith(this.sessions)) {
+      this.turn(step);
+      return;
+    }
+    let list = JSON.parse(sessionStorage.getItem(LIST) ?? "[]");
+    if (!list.includes(path)) list = await this.recent();
+    const next = list[list.indexOf(path) + step];
+    if (next && list.includes(path)) location.assign(next);
+  }
+
+  async recent() {
+    const palette = document.querySelector("search-palette");
+    const address = new URL(palette.dataset.recent, location.href);
+    address.searchParams.set("limit", "100");
+    const answer = await (await fetch(address)).json();
+    return answer.sessions.map((session) => this.sessions + palette.spell(session.id));
   }
 
   help() {

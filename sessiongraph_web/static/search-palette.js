@@ -20,8 +20,12 @@ customElements.define("search-palette", class extends HTMLElement {
     for (const [name, value] of [["role", "combobox"], ["aria-expanded", "false"], ["aria-controls", "palette"],
       ["aria-autocomplete", "list"]]) this.input.setAttribute(name, value);
     this.input.addEventListener("input", (event) => { if (!event.isComposing) this.later(); });
+    this.input.addEventListener("compositionstart", () => clearTimeout(this.timer));
     this.input.addEventListener("compositionend", () => this.later());
-    this.input.addEventListener("focus", () => { if (this.wanted) this.ask(); });
+    this.input.addEventListener("focus", (event) => {
+      this.from = event.relatedTarget;
+      if (this.wanted) this.ask();
+    });
     this.input.addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -157,8 +161,9 @@ customElements.define("search-palette", class extends HTMLElement {
   key(event) {
     if (event.isComposing) return;
     if (event.key === "Escape") {
-      if (this.box.hidden) this.input.blur();
       this.close();
+      if (this.from?.isConnected) this.from.focus({ preventScroll: true });
+      else this.input.blur();
     } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !this.box.hidden && this.options.length) {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from sessiongraph_web.web import app, live, signin
 
 NAVIGATION_TIMEOUT_MS = 10_000
+POLLS = 100
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Site:
             if path is not None:
                 page.goto(path)
             yield page
-        assert watch.problems == []
+        assert watch.problems == [], watch.problems
 
 
 @dataclass
@@ -79,6 +80,15 @@ class Watch:
         parts = urlsplit(url)
         if parts.scheme not in ("data", "blob") and parts.netloc != urlsplit(self.address).netloc:
             self.problems.append(f"request: {url}")
+
+
+def until(page: Page, condition: str) -> None:
+    """Wait for a condition in JavaScript, which the pages' content policy lets no script poll."""
+    for _ in range(POLLS):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(NAVIGATION_TIMEOUT_MS / POLLS)
+    raise AssertionError(f"never came true: {condition}")
 
 
 @contextmanager

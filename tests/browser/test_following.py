@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sessiongraph_web import config, indexer
-from tests.browser.sites import Site, opened
+from tests.browser.sites import Site, opened, until
 from tests.builders import Log
 
 pytestmark = pytest.mark.browser
@@ -95,7 +95,8 @@ def test_what_is_written_appears_and_the_reader_keeps_his_place(site: Site, talk
         assert card.locator("details[open]").count() == 1
         expect(page.locator("follow-live [role=status]")).to_contain_text("new event")
         assert page.locator("turn-rail li").count() == TURNS + 3
-        assert page.locator(".session-head .facts").inner_text().count(str(TURNS + 3)) == 1
+        turns = page.locator(".session-head .facts div", has=page.get_by_text("Turns", exact=True))
+        expect(turns.locator("dd")).to_have_text(str(TURNS + 3))
 
 
 def test_an_open_turn_grows_card_by_card(site: Site, talk: Talk) -> None:
@@ -128,7 +129,7 @@ def test_who_reads_the_end_stays_at_the_end(site: Site, talk: Talk) -> None:
         expect(page.locator("follow-live")).to_have_count(1)
         page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
         appears(page, "at the end", talk.append("at the end"))
-        page.wait_for_function("innerHeight + scrollY >= document.documentElement.scrollHeight - 2")
+        until(page, "innerHeight + scrollY >= document.documentElement.scrollHeight - 2")
 
 
 def test_a_page_that_fills_up_goes_on(site: Site, talk: Talk) -> None:

@@ -1,0 +1,116 @@
+"""Hostile logs in a real browser: every page loads, and nothing that a log says runs, asks or fails."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser
+
+from sessiongraph_web import config, indexer
+from sessiongraph_web.web.links import canonical
+from tests.browser.sites import Site, opened
+from tests.shared import shared_folders
+
+pytestmark = [pytest.mark.browser, pytest.mark.shared]
+
+AREAS = "WJ"
+CASES = [path for path in shared_folders("field-cases", f"[{AREAS}]*") if (path / "sessions").is_dir()]
+LONG_MS = 30_000  # a page of a line of 100 MB
+
+
+@pytest.fixture(scope="module")
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """All cases in one store, each in project folders of its own."""
+    home = tmp_path_factory.mktemp("hostile")
+    store = home / "sessions"
+    for case in CASES:
+        for project in (case / "sessions").iterdir():
+            if project.is_dir():
+                shutil.copytree(project, store / f"{case.name}{project.name}", symlinks=True)
+    options = {"sessions": str(store), "index": str(home / "index"), "auto_build": False, "auto_refresh": False}
+    indexer.Run(config.load(options)).execute()
+    with opened(browser, options) as site:
+        yield site
+
+
+def sessions(site: Site) -> list[dict[str, Any]]:
+    """Return every session that the timeline lists."""
+    with site.context() as context:
+        answer = context.request.get("/timeline.json?limit=100").json()
+    assert answer["next_cursor"] is None
+    found: list[dict[str, Any]] = answer["sessions"]
+    return found
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_nothing_in_a_log_runs(site: Site, *, scripts: bool) -> None:
+    """Session, focus, events, event and trace pages of every case are shown, and only shown."""
+    found = sessions(site)
+    assert len(found) >= len(CASES) // 2
+    with site.page(java_script_enabled=scripts) as page:
+        page.set_default_timeout(LONG_MS)
+        for session in found:
+            spelled, log = canonical(session["id"]), f"log={session['log_id']}"
+            tails = [f"?{log}", f"?view=focus&{log}", f"/events?{log}", f"/events/-?ordinal=0&{log}"]
+            addresses = [f"/sessions/{spelled}{tail}" for tail in tails] + [f"/trace/{spelled}?{log}"]
+            for address in addresses if scripts else addresses[:1]:
+                status = page.goto(address, wait_until="domcontentloaded").status
+                assert status == 200 or (status == 404 and "ordinal=0" in address), address
+                assert page.locator("main").count() == 1
+                if scripts:
+                    check_inert(page)
+
+
+@pytest.mark.parametrize(
+    "address", ["/", "/timeline", "/workspaces", "/status?ledger=1", "/search?group=none&q="]
+)
+def test_lists_are_inert(site: Site, address: str) -> None:
+    """Titles, directories, snippets and file names of hostile logs are text."""
+    with site.page() as page:
+        for word in ["script", "img", "onerror", "javascript", "svg"] if address.endswith("=") else [""]:
+            page.goto(address + quote(word))
+            page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+            check_inert(page)
+
+
+def test_the_palette_is_inert(site: Site) -> None:
+    """What the palette shows of a hostile log is text."""
+    with site.page("/") as page:
+        page.keyboard.press("Control+k")
+        page.wait_for_selector("[role=option]")
+        page.keyboard.type("script")
+        page.wait_for_selector("[role=option] .what >> text=All results")
+        check_inert(page)
+
+
+def check_inert(page: Any) -> None:
+    """Check that the page holds no script, handler, frame, form or address but ours."""
+    found = page.evaluate(
+        """() => {
+          const foreign = (address) => {
+            const to = new URL(address, location.href);
+            return to.origin !== location.origin && !["https:", "http:", "mailto:"].includes(to.protocol);
+          };
+          const find = (selector, isBad) => [...document.querySelectorAll(selector)].filter(isBad);
+          const isHandler = ({ name }) => name.startsWith("on") || name === "srcdoc";
+          const elsewhere = (address) => new URL(address).origin !== location.origin;
+          return [
+            ...find("*", (one) => [...one.attributes].some(isHandler)),
+            ...document.querySelectorAll("iframe, object, embed, base, frame, template"),
+            ...find("script", (one) => !one.getAttribute("src")?.startsWith("/static/")),
+            ...find("a[href]", (link) => foreign(link.getAttribute("href"))),
+            ...find("[src]", (one) => elsewhere(one.src)),
+            ...find("form", (form) => elsewhere(form.action)),
+          ].map((one) => one.outerHTML.slice(0, 200));
+        }"""
+    )
+    assert found == []
+
+
+def test_the_cases_are_there() -> None:
+    """The folder of cases is read, so that more of the same kinds are tested as they come."""
+    assert {"W06", "W08"} <= {case.name for case in CASES}
