@@ -31,7 +31,7 @@ class Assembler:
         self._narrow = narrow
         self._plain = not compressed
         self._ordinal, self._line, self._next_seq = resume.ordinal, resume.line, resume.next_seq
-        self._before_header = resume.offset == 0
+        self._before_header = resume.offset == 0 and not resume.skip
         self._frame: tuple[int, int] | None = None  # offset and first ordinal of the frame being read
         self._open: list[bytes] = []  # the beginning of a line that no newline has ended yet
         self._open_bytes = 0  # its length, also where it is too long to be kept

@@ -17,6 +17,7 @@ _USUAL: Final = MAGIC + b"\x04"  # what dsh writes: a checksum, no content size,
 _SKIPPABLE: Final = b"\x2a\x4d\x18"  # follows a first byte of 50..5f
 _MAX_BLOCK: Final = 128 * 1024  # no block holds or makes more (RFC 8878, 3.1.1.2.3)
 _WHOLE_BLOCKS: Final = 8  # frames of at most this many blocks (1 MiB of text) are decoded in one call
+_FIRST_BYTES: Final = 64 * 1024  # of a file that are read at once; twice as many each time after, up to the next
 _READ_BYTES: Final = 1024 * 1024
 _PIECE_BYTES: Final = 32 * 1024  # compressed bytes of a large frame that are decoded at a time
 _OUTPUT_BYTES: Final = 1024 * 1024
@@ -63,11 +64,12 @@ class _Shape:
 
 
 class File:
-    """A file opened once, read in large blocks up to the size it had then; `bytes_read` counts them."""
+    """A file opened once, read in growing blocks up to the size it had then; `bytes_read` counts them."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self.size = size
         self.bytes_read = 0
+        self._ahead = _FIRST_BYTES
         self._descriptor = descriptor
         self.buffer = b""
         self.start = 0
@@ -85,7 +87,8 @@ class File:
         """Return `length` bytes from `offset`, fewer at the end of the file."""
         begin = offset - self.start
         if begin < 0 or begin + length > len(self.buffer):
-            self.load(offset, max(length, _READ_BYTES))
+            self.load(offset, max(length, self._ahead))
+            self._ahead = min(2 * self._ahead, _READ_BYTES)
             begin = 0
         return self.buffer[begin : begin + length]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,6 +36,12 @@ class LogMap(Protocol):
     def stretches_with(self, seq: int) -> list[Stretch]:
         """Return the stretches that may hold an event with this seq."""
 
+    def is_regular(self, stretch: Stretch) -> bool:
+        """Say whether each line of a stretch is one record, and no number in the log occurs twice."""
+
+    def moment(self, ordinal: int) -> tuple[int, int] | None:
+        """Return the ordinal and the time of some record at or shortly after this one, None near the end."""
+
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         """Return {ordinal: seq of the event that took its place} of a range of records, both ends included."""
 
@@ -53,13 +60,15 @@ class IndexMap:
 
     def __init__(self, connection: sqlite3.Connection, log_id: int, *, grown: bool) -> None:
         self._connection, self._log_id, self._grown = connection, log_id, grown
-        session = self._row("SELECT surface_fault_ordinal, inherited_count FROM session WHERE log_id = ?")
-        log = self._row("SELECT carried FROM log WHERE log_id = ?")
+        session = self._row("SELECT surface_fault_ordinal, inherited_count, damage FROM session WHERE log_id = ?")
+        log = self._row("SELECT carried, resume_offset, resume_line FROM log WHERE log_id = ?")
         frame = self._row("SELECT ifnull(max(last_ordinal) + 1, 0) FROM frame WHERE log_id = ?")
         self.fault_ordinal: int | None = session[0]
         self.inherited_count: int = session[1]
         self.open_turn = OpenTurn.from_carried(msgspec.json.decode(log[0])["turn"])
         self.records: int = frame[0]
+        self._is_whole = not session[2]
+        self._end: tuple[int, int] = log[1], log[2]
 
     @classmethod
     def of(
@@ -96,6 +105,24 @@ class IndexMap:
             return found
         return [*(stretch for stretch in found if stretch.offset != tail.offset), tail._replace(end=_NO_END)]
 
+    def is_regular(self, stretch: Stretch) -> bool:
+        if not self._is_whole or stretch.end == _NO_END:
+            return False
+        following = self._stretch("offset >= ? ORDER BY offset LIMIT 1", stretch.end)
+        if following is not None:
+            return stretch.is_regular(following.line)
+        return stretch.end == self._end[0] and stretch.is_regular(self._end[1])
+
+    def moment(self, ordinal: int) -> tuple[int, int] | None:
+        rows = self._rows(
+            """
+            SELECT ordinal, time FROM entry
+            WHERE log_id = ? AND ordinal >= ? AND time IS NOT NULL AND NOT synthetic ORDER BY ordinal LIMIT 1
+            """,
+            ordinal,
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         rows = self._rows(
             "SELECT ordinal, by_seq FROM shadow WHERE log_id = ? AND ordinal BETWEEN ? AND ?", first, last
@@ -128,6 +155,7 @@ class IndexMap:
         return self._connection.execute(sql, (self._log_id, *values)).fetchall()
 
 
+_MOMENTS: Final = 64  # records of a walk of which the time of one is kept
 _NO_END: Final = 2**62  # of a stretch that goes on to wherever the file ends by now
 
 
@@ -139,6 +167,7 @@ class Walk:
         self.faults: list[Fault] = []
         self.records = self.own = 0
         self._frames = FrameMap(0, 0)
+        self._moments: list[tuple[int, int]] = []
         self._replacers: dict[int, tuple[int, int]] = {}
         self._replaced: dict[int, list[int]] = {}
         self._citing: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -186,6 +215,15 @@ class Walk:
             and stretch.first_seq <= seq <= stretch.last_seq
         ]
 
+    def is_regular(self, stretch: Stretch) -> bool:
+        rows = self._frames.rows
+        lines = (row.line for row in rows if row.offset >= stretch.end)
+        return not self.faults and stretch.is_regular(next(lines, self._frames.line))
+
+    def moment(self, ordinal: int) -> tuple[int, int] | None:
+        at = bisect_left(self._moments, (ordinal, 0))
+        return self._moments[at] if at < len(self._moments) else None
+
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         return {ordinal: by[1] for ordinal, by in self._replacers.items() if first <= ordinal <= last}
 
@@ -205,6 +243,8 @@ class Walk:
         self.open_turn.push(event)
         self._frames.see(event, self.digest.turn)
         self.records = event.ordinal + 1
+        if event.time is not None and event.ordinal % _MOMENTS == 0:
+            self._moments.append((event.ordinal, event.time))
         if self.digest.inherited_count != border:
             self.own = 0
         self.own += len(documents.extract(event, tool_result_chars=self._tool_result_chars))

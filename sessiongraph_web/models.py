@@ -200,12 +200,16 @@ class FrameEnd:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where to go on reading: a clean frame end, with the counters that belong to it."""
+    """Where to go on reading: a clean frame end, with the counters that belong to it.
+
+    `skip` lines behind it are passed over without a look at them; the counters are those of the next line.
+    """
 
     offset: int = 0
     ordinal: int = 0
     line: int = 0
     next_seq: int = 0
+    skip: int = 0
 
 
 Unit = Header | Event | Fault | FrameEnd
