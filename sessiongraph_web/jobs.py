@@ -30,8 +30,8 @@ class LogTask:
 class Job:
     """Everything to be done in one workspace.
 
-    `remove` holds logs that left it; `parents` the parent that each log's header names, for every log that
-    the workspace will hold. `fresh`: `file` does not exist yet, and nobody sees it before the job is done.
+    `remove` holds logs that left it; `parents` the parent that each log's header names, for every log that the
+    workspace will hold. `fresh`: `file` does not exist yet, and nobody sees it before the job is done.
     """
 
     file: Path
