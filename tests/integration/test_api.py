@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jsonschema
 import pytest
@@ -196,3 +198,26 @@ async def test_head_is_get_without_a_body(api: Api, url: str) -> None:
 
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("content-type") == "application/json; charset=utf-8"
+
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+EXAMPLES = re.findall(
+    r"""^curl .*?(['"])http://127\.0\.0\.1:8642(/.*?)\1$""", README.read_text("utf-8"), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("url", [url for _, url in EXAMPLES])
+async def test_the_examples_of_the_readme_work(api: Api, url: str) -> None:
+    """Each example can be copied: it answers the holder of a token for one workspace."""
+    asked = quote(url.replace("$ID", api.world.ids["home"]), safe="/?&=,.$-")
+    answer = await api.get(asked, headers=api.scoped)
+
+    assert answer.status == 200
+    assert ".json" not in url or strictly(answer.body)["ok"] is True
+
+
+async def test_the_readme_shows_every_kind_of_answer() -> None:
+    """The examples are there, and cover search, session, event, lineage, timeline and download."""
+    shown = {url.partition("?")[0].replace("$ID", "{id}").split("/")[1] for _, url in EXAMPLES}
+
+    assert {name.removesuffix(".json") for name in shown} == {"search", "sessions", "trace", "timeline", "export"}
