@@ -384,6 +384,17 @@ class Grant(Answer, frozen=True, kw_only=True):
     state: GrantState
 
 
+class Selection(Answer, frozen=True, kw_only=True):
+    """What a set of sessions comes to before it is downloaded; `bytes` as stored."""
+
+    sessions: list[SessionSummary]
+    bytes: int
+    most_sessions: int
+    most_bytes: int
+    unreachable: list[str]  # ids of sessions that belong to it and cannot be read now
+    complete: bool  # False: so many entries match that only the sessions of the newest ones are known
+
+
 class ShareOffer(Answer, frozen=True, kw_only=True):
     """What a request to share would open: one session, or one workspace (the owner's)."""
 

@@ -9,13 +9,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sessiongraph_web import documents, logs
+from sessiongraph_web import documents, logs, logtext
 from sessiongraph_web.answers import DamageNote, SessionSummary, instant
 from sessiongraph_web.entrynames import download_name
 from sessiongraph_web.errors import SessionGraphError
-from sessiongraph_web.export import BLOCK_BYTES, Download, Source, require
 from sessiongraph_web.exportmarkdown import Markdown
 from sessiongraph_web.models import Event, Fault, Header, Instant, InvalidSurface, Replace
+from sessiongraph_web.packing import Download, Source
 from sessiongraph_web.redact import mask_value
 
 Format = Literal["md", "json", "ndjson"]
@@ -46,13 +46,13 @@ def text_download(
 
     A failure while chunks are taken raises: what was sent until then is no whole document of any of the forms.
     """
-    require(source.path)
-    reading = _Reading(source, summary, redact=redact, limits=limits)
+    logtext.require(source.path)
+    reading = Reading(source, summary, redact=redact, limits=limits)
     made = {"md": _markdown, "json": _json, "ndjson": _ndjson}[form](reading)
     return Download(download_name(source.session_id, form), MEDIA_TYPES[form], _blocks(made))
 
 
-class _Reading:
+class Reading:
     """One pass over a log, and what it came to."""
 
     def __init__(self, source: Source, summary: SessionSummary, *, redact: bool, limits: logs.Limits) -> None:
@@ -98,7 +98,7 @@ class _Reading:
         return {"events": self.events, "damaged": self.damage, "masked": self.masked}
 
 
-def _json(reading: _Reading) -> Iterator[str | bytes]:
+def _json(reading: Reading) -> Iterator[str | bytes]:
     """Yield one object: the session, its events, what is damaged, and counts."""
     yield b'{"ok":true,"session":' + _encoded(reading.session) + b',"events":['
     damage = []
@@ -112,7 +112,7 @@ def _json(reading: _Reading) -> Iterator[str | bytes]:
     yield b'\n],"damage":' + _encoded(damage) + b',"counts":' + _encoded(reading.end) + b"}\n"
 
 
-def _ndjson(reading: _Reading) -> Iterator[str | bytes]:
+def _ndjson(reading: Reading) -> Iterator[str | bytes]:
     """Yield one record a line, told apart by `record`: a session, events and damage in log order, the end."""
     yield _line("session", reading.session)
     for unit in reading.units():
@@ -123,7 +123,7 @@ def _ndjson(reading: _Reading) -> Iterator[str | bytes]:
     yield _line("end", reading.end)
 
 
-def _markdown(reading: _Reading) -> Iterator[str | bytes]:
+def _markdown(reading: Reading) -> Iterator[str | bytes]:
     """Yield the transcript."""
     page = Markdown()
     yield page.head(reading.session)
@@ -190,5 +190,5 @@ def _blocks(pieces: Iterable[str | bytes]) -> Iterator[bytes]:
         if size >= least:
             yield b"".join(waiting)
             waiting.clear()
-            size, least = 0, BLOCK_BYTES
+            size, least = 0, logtext.BLOCK_BYTES
     yield b"".join(waiting)

@@ -32,6 +32,7 @@ TIMELINE_PARAMETERS: Final = (
 STATUS_PARAMETERS: Final = ("state", "ledger", "offset", "limit")
 EXPORT_PARAMETERS: Final = ("log", "descendants", "redact", "format")
 SHARE_PARAMETERS: Final = ("session", "log", "descendants", "workspace", "days", "label")
+SET_PARAMETERS: Final = ("redact", "preview")
 SHARE_DAYS: Final = 7
 MOST_SHARE_DAYS: Final = 3650
 
@@ -130,6 +131,16 @@ class ExportRequest:
     descendants: bool = False
     redact: bool = False
     format: ExportFormat = "zip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRequest:
+    """All sessions that a search finds, or that a timeline lists."""
+
+    search: SearchRequest | None = None
+    timeline: TimelineRequest | None = None
+    redact: bool = False
+    preview: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +276,19 @@ def parse_export(
         descendants=parameters.flag("descendants") or False,
         redact=parameters.flag("redact") or False,
         format=parameters.choice("format", formats),
+    )
+
+
+def parse_set(given: Given, settings: Settings) -> SetRequest:
+    """Read a set of sessions: with `q` the filters are those of a search, else those of the timeline."""
+    own = Parameters({name: values for name, values in given.items() if name in SET_PARAMETERS})
+    rest = {name: values for name, values in given.items() if name not in SET_PARAMETERS}
+    by_search = Parameters(rest).text("q") is not None
+    return SetRequest(
+        search=parse_search(rest, settings) if by_search else None,
+        timeline=None if by_search else parse_timeline(rest, settings),
+        redact=own.flag("redact") or False,
+        preview=own.flag("preview") or False,
     )
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, cast
 
 from sessiongraph_web import attachments, corpus, lineage, redact
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import DamageNote
+from sessiongraph_web.answers import DamageNote, Selection, SessionSummary
 from sessiongraph_web.attachments import EXTENSIONS, Attachment, Reference
+from sessiongraph_web.config import MEBI
 from sessiongraph_web.corpus import Located, View
-from sessiongraph_web.errors import invalid_parameter, not_found
-from sessiongraph_web.export import Download, Source, zip_download
+from sessiongraph_web.errors import SessionGraphError, invalid_parameter, not_found
+from sessiongraph_web.export import Download, Member, Pages, Source, set_download, zip_download
 from sessiongraph_web.exporttext import Format as TextFormat
 from sessiongraph_web.exporttext import text_download
 from sessiongraph_web.filters import ExportRequest, SessionRequest
 from sessiongraph_web.reading import LogReader
 
+MOST_SESSIONS: Final = 200  # of one set
+GIBI: Final = 1024 * MEBI
+MOST_BYTES: Final = 2 * GIBI  # of the stored logs of one set
 _SUFFIXES: Final = {media_type: (f".{suffix}",) for media_type, suffix in EXTENSIONS.items()} | {
     "image/jpeg": (".jpg", ".jpeg")
 }
@@ -36,6 +42,59 @@ def export(view: View, caller: Caller, request: ExportRequest) -> Download:
         attachments=view.settings.attachments,
         redact=request.redact or not caller.is_owner,
         raw=request.format == "raw",
+        limits=corpus.log_limits(view.settings),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A set of sessions as it can be packed."""
+
+    members: list[Member]
+    size: int
+    unreachable: list[str]
+    complete: bool
+
+
+def choose(view: View, caller: Caller, found: Sequence[SessionSummary], complete: bool) -> Chosen:
+    """Find the logs of a set of sessions; one that cannot be read now is told, not fatal."""
+    if len(found) > MOST_SESSIONS:
+        raise _too_much(f"{MOST_SESSIONS} sessions")
+    members, unreachable, size = [], [], 0
+    for summary in found:
+        try:
+            located = view.find(caller, summary.id, summary.log_id)
+            view.check_header(located)
+            size += located.path.stat().st_size
+        except (SessionGraphError, OSError):
+            unreachable.append(summary.id)
+        else:
+            members.append(Member(source(view, located), summary))
+    if size > MOST_BYTES:
+        raise _too_much(f"{MOST_BYTES // GIBI} GiB of stored logs")
+    return Chosen(members, size, unreachable, complete)
+
+
+def selection(chosen: Chosen) -> Selection:
+    """Say what a set comes to."""
+    return Selection(
+        sessions=[member.summary for member in chosen.members],
+        bytes=chosen.size,
+        most_sessions=MOST_SESSIONS,
+        most_bytes=MOST_BYTES,
+        unreachable=chosen.unreachable,
+        complete=chosen.complete,
+    )
+
+
+def export_set(view: View, caller: Caller, chosen: Chosen, pages: Pages, *, redact: bool) -> Download:
+    """Prepare the download of a set of sessions."""
+    return set_download(
+        chosen.members,
+        pages,
+        about={"unreachable": chosen.unreachable, "complete": chosen.complete},
+        attachments=view.settings.attachments,
+        redact=redact or not caller.is_owner,
         limits=corpus.log_limits(view.settings),
     )
 
@@ -63,6 +122,12 @@ def _authorized(view: View, caller: Caller, request: ExportRequest | SessionRequ
     located = view.find(caller, request.id, request.log_id)
     view.check_header(located)
     return located
+
+
+def _too_much(bound: str) -> SessionGraphError:
+    return SessionGraphError(
+        "SESSION_QUERY_INVALID_FILTER", f"One archive holds at most {bound}; narrow the search or the time."
+    )
 
 
 def _text(view: View, caller: Caller, root: Located, request: ExportRequest) -> Download:

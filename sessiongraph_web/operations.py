@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,7 +19,9 @@ from sessiongraph_web.answers import (
     IndexNote,
     Lineage,
     SearchPage,
+    Selection,
     SessionPage,
+    SessionSummary,
     Shared,
     ShareOffer,
     Status,
@@ -28,13 +31,14 @@ from sessiongraph_web.answers import (
 )
 from sessiongraph_web.config import Settings
 from sessiongraph_web.corpus import Corpus, View
-from sessiongraph_web.errors import SessionGraphError, not_found
-from sessiongraph_web.export import Download
+from sessiongraph_web.errors import SessionGraphError, invalid_parameter, not_found
+from sessiongraph_web.export import Download, Pages
 from sessiongraph_web.filters import (
     EventRequest,
     ExportRequest,
     SearchRequest,
     SessionRequest,
+    SetRequest,
     ShareRequest,
     StatusRequest,
     TimelineRequest,
@@ -156,6 +160,32 @@ class SessionGraph:
     def export(self, caller: Caller, request: ExportRequest) -> Download:
         """Prepare the download of a session; nothing is produced before its chunks are taken."""
         return self._read(lambda view: leaving.export(view, caller, request))
+
+    def selection(self, caller: Caller, request: SetRequest) -> Selection:
+        """Say what a set of sessions comes to before it is downloaded."""
+        found = self._found(caller, request)
+        return self._read(lambda view: leaving.selection(leaving.choose(view, caller, *found)))
+
+    def export_set(self, caller: Caller, request: SetRequest, pages: Pages) -> Download:
+        """Prepare the download of a set of sessions, with pages to read it by."""
+        found = self._found(caller, request)
+
+        def prepared(view: View) -> Download:
+            chosen = leaving.choose(view, caller, *found)
+            return leaving.export_set(view, caller, chosen, pages, redact=request.redact)
+
+        return self._read(prepared)
+
+    def _found(self, caller: Caller, request: SetRequest) -> tuple[list[SessionSummary], bool]:
+        """Return the sessions of a set, or one more than it may have, and whether that is all that match."""
+        most = leaving.MOST_SESSIONS + 1
+        if request.search is None:
+            asked = replace(request.timeline or TimelineRequest(), limit=most, cursor=None)
+            return self.timeline(caller, asked).sessions, True
+        page = self.search(caller, replace(request.search, limit=most, cursor=None, group="session"))
+        if page.partial:
+            raise invalid_parameter("q", "took too long to find; narrow it")
+        return [hit.session for hit in page.sessions], page.ranked_exactly
 
     def attachment(self, caller: Caller, request: SessionRequest, sha256: str) -> Download:
         """Return an attachment that this session's log cites; its hash alone opens nothing."""

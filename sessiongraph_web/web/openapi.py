@@ -71,7 +71,7 @@ def _methods(route: Route, answered: Schema | None, settings: Settings) -> Schem
         "parameters": parameters,
         "responses": {"200": _found(route, answered), "default": _failure(route)},
     }
-    if "POST" in route.methods:
+    if "POST" in route.methods and answered is None:
         operation["responses"] = {
             "303": {"description": "It was begun; see the status"},
             "default": _failure(route),
@@ -130,6 +130,7 @@ def _error_schema() -> Schema:
             "parameter": {"type": "string", "description": "which parameter is wrong"},
             "candidates": {"type": "array", "items": {"type": "string"}, "description": "ids that begin like it"},
             "logs": {"type": "array", "items": {"type": "integer"}, "description": "values for `log`"},
+            "cursor": {"type": "string", "description": "of the same place in today's history"},
             "links": {"type": "array", "items": {"type": "string"}, "description": "the same request of each"},
         },
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,6 +46,11 @@ def page(datasette: Datasette, template: str, frame: Frame, context: Mapping[str
     return _environment(datasette).get_template(FOLDER + template).render(context, frame=frame, links=frame.links)
 
 
+def file(template: str, context: Mapping[str, Any]) -> str:
+    """Render a page of ours that is read without a server; `--template-dir` does not change it."""
+    return _offline().get_template(FOLDER + template).render(context)
+
+
 def install(environment: jinja2.Environment) -> None:
     """Give an environment the filters and functions that our templates use."""
     environment.filters.update(
@@ -86,17 +91,26 @@ def _environment(datasette: Datasette) -> jinja2.Environment:
     if datasette not in _environments:
         theirs = datasette.get_jinja_environment()
         loaders = [theirs.loader, *(jinja2.FileSystemLoader(path) for path in _TEMPLATES)]
-        environment = jinja2.Environment(
-            loader=jinja2.ChoiceLoader([loader for loader in loaders if loader is not None]),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=_finalize,
-        )
-        install(environment)
-        _environments[datasette] = environment
+        _environments[datasette] = _make([loader for loader in loaders if loader is not None])
     return _environments[datasette]
+
+
+@cache
+def _offline() -> jinja2.Environment:
+    return _make([jinja2.FileSystemLoader(path) for path in _TEMPLATES])
+
+
+def _make(loaders: Sequence[jinja2.BaseLoader]) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    install(environment)
+    return environment
 
 
 def _finalize(value: object) -> object:

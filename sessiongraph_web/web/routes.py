@@ -87,6 +87,11 @@ SHARE: Final = (
     Parameter("days", "how long access lasts", "integer"),
     Parameter("label", "what it is for; shown in lists"),
 )
+SET: Final = (
+    *(parameter for parameter in SEARCH if parameter.name not in ("limit", "cursor", "group")),
+    *(parameter for parameter in TIMELINE if parameter.name == "day"),
+    REDACT,
+)
 STATUS: Final = (
     Parameter("ledger", "list the files of the store (the owner's)", "boolean"),
     Parameter("state", "only files in these states", many=True, choices=get_args(LogState)),
@@ -300,6 +305,27 @@ ROUTES: Final[tuple[Route, ...]] = (
             ("json", "its events, normalised, as one object"),
             ("ndjson", "its events, normalised, one record a line"),
         )
+    ),
+    Route(
+        "export_set",
+        "/export.zip",
+        r"^/export\.zip$",
+        "export",
+        "Download all sessions that a search (with `q`) or a timeline finds",
+        views.EXPORT_SET,
+        "export_set",
+        (*SET, Parameter("preview", "say as JSON what the archive would hold", "boolean")),
+        twin=False,
+    ),
+    Route(
+        "selection",
+        "/export.zip",
+        r"^/export\.zip(?P<format>\.json)$",
+        "export",
+        "What the download of a set of sessions would hold",
+        views.SELECTION,
+        "selection",
+        SET,
     ),
     Route(
         "openapi",

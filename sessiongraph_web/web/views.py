@@ -16,6 +16,7 @@ from sessiongraph_web.answers import (
     Home,
     Lineage,
     SearchPage,
+    Selection,
     SessionPage,
     Shared,
     ShareOffer,
@@ -23,9 +24,10 @@ from sessiongraph_web.answers import (
     TimelinePage,
     WorkspaceList,
 )
+from sessiongraph_web.corpus import log_limits
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
-from sessiongraph_web.web import live, render, searching, signin
+from sessiongraph_web.web import live, offline, render, searching, signin
 from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 
 RECENT: Final = 10  # sessions on the home page
@@ -190,6 +192,19 @@ def _exported(asked: Asked, formats: Sequence[filters.ExportFormat]) -> File:
     return File(download.filename, download.media_type, download.chunks)
 
 
+def _selection(asked: Asked) -> Selection:
+    return asked.product.selection(asked.caller, filters.parse_set(asked.parameters, asked.settings))
+
+
+def _export_set(asked: Asked) -> File | dict[str, Any]:
+    request = filters.parse_set(asked.parameters, asked.settings)
+    if request.preview:
+        return presentation.envelope(asked.product.selection(asked.caller, request))
+    pages = offline.OfflinePages(log_limits(asked.settings))
+    download = asked.product.export_set(asked.caller, request, pages)
+    return File(download.filename, download.media_type, download.chunks)
+
+
 def _static(asked: Asked) -> Asset:
     name = asked.variables["name"]
     if name not in render.asset_names():
@@ -217,5 +232,7 @@ REVOKE: Final = View(_revoke)
 REFRESH: Final = View(_refresh)
 REBUILD: Final = View(_rebuild)
 EXPORT: Final = View(_export)
+SELECTION: Final = View(_selection, zoned=True)
+EXPORT_SET: Final = View(_export_set, zoned=True)
 EXPORT_TEXT: Final = View(_export_text)
 STATIC: Final = View(_static, static=True)

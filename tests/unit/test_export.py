@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sessiongraph_web import __version__, export, logs, redact
+from sessiongraph_web import __version__, logs, packing, redact, zipstream
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.export import Download, Source, zip_download
 from sessiongraph_web.schema import log_id
@@ -173,7 +173,7 @@ def test_what_the_store_has_lost_is_listed(store: Path) -> None:
 
 def test_a_log_that_cites_without_end_costs_a_bounded_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Citations above the limit are counted, not listed, and ids are cut."""
-    monkeypatch.setattr(export, "MAX_CITATIONS", 3)
+    monkeypatch.setattr(packing, "MAX_CITATIONS", 3)
     log = _citing(*[image_block(f"{number} " * 1000) for number in range(5)])
 
     manifest = _manifest(_archive(_download(store, _source(log, log.write(store)))))
@@ -358,7 +358,7 @@ def test_a_failure_on_the_way_cuts_the_archive(store: Path) -> None:
 )
 def test_dates_stay_in_the_range_of_a_zip(seconds: float, year: int) -> None:
     """A file from before 1980 or after 2107 is packed all the same."""
-    assert export._date(seconds)[0] == year
+    assert zipstream.entry("x", seconds, stored=False).date_time[0] == year
 
 
 def _large(store: Path, megabytes: int) -> Source:

@@ -1,0 +1,138 @@
+"""The pages inside an archive: transcripts and their list as files that need no server, no script, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from sessiongraph_web import logs, presentation, reading, redact
+from sessiongraph_web.answers import DamageNote, EventView, SessionPage, SessionSummary, instant
+from sessiongraph_web.export import STYLE, TRANSCRIPT, Member
+from sessiongraph_web.exporttext import Reading, Told
+from sessiongraph_web.web import render
+
+FEW_EVENTS: Final = 30  # told together at least, so that calls meet their results
+MOST_EVENTS: Final = 120  # told together at most: a part has as much room as a page
+_END: Final = b"</main>\n</body>\n</html>\n"
+
+
+class OfflineLinks:
+    """Addresses inside an archive, as seen from a transcript, under the names that templates know from `Links`.
+
+    What is not in the archive leads nowhere; an event on its own is in the log beside.
+    """
+
+    def __init__(self, member: Member, members: Sequence[Member], cited_as: Callable[[str], str | None]) -> None:
+        self._log = member.source.path.name.removesuffix(".zstd")
+        self._folders = {other.source.session_id: other.folder for other in members}
+        self._cited_as = cited_as
+
+    def path(self, *_: object, **__: object) -> str:
+        return "#"
+
+    def session(self, _session: SessionSummary, tail: str = "", **_: object) -> str:
+        name = self._cited_as(tail.rpartition("/")[2]) if tail.startswith("/attachments/") else None
+        return f"../../{quote(name)}" if name else "#"
+
+    def session_id(self, session_id: str, **_: object) -> str:
+        folder = self._folders.get(session_id)
+        return f"../../{quote(folder)}{TRANSCRIPT}" if folder else "#"
+
+    def event(self, *_: object, **__: object) -> str:
+        return self._log
+
+    def place(self, _session: SessionSummary, ordinal: int) -> str:
+        return f"#e{ordinal}"
+
+
+class OfflinePages:
+    """Makes the pages of one archive from the templates of the served ones."""
+
+    def __init__(self, limits: logs.Limits) -> None:
+        self._limits = limits
+
+    def style(self) -> bytes:
+        return (render.STATIC / STYLE).read_bytes()
+
+    def index(self, members: Sequence[Member], *, redact: bool) -> Iterator[bytes]:
+        shown = [msgspec.structs.replace(member.summary, **_named(member.summary, redact)) for member in members]
+        rows = [(session, member.folder + TRANSCRIPT) for session, member in zip(shown, members, strict=True)]
+        yield render.file("offline_index.html", {"rows": rows, "style": STYLE}).encode()
+
+    def transcript(
+        self, member: Member, members: Sequence[Member], *, redact: bool, cited_as: Callable[[str], str | None]
+    ) -> Iterator[bytes]:
+        session = msgspec.structs.replace(member.summary, **_named(member.summary, redact))
+        links = OfflineLinks(member, members, cited_as)
+        context = {"links": links, "session": session, "style": f"../../{STYLE}"}
+        yield render.file("offline_head.html", context).encode()
+        told = Reading(member.source, member.summary, redact=redact, limits=self._limits)
+        for part in _parts(session, told.units()):
+            turns = presentation.transcript(part)
+            yield render.file("offline_turns.html", {"links": links, "answer": part, "turns": turns}).encode()
+        yield _END
+
+
+def _named(summary: SessionSummary, masked: bool) -> dict[str, str | None]:
+    """Return what of a summary is text of a log, masked where it has to be."""
+    texts = {"id": summary.id, "title": summary.title, "cwd": summary.cwd}
+    return {name: redact.mask(text)[0] if masked and text else text for name, text in texts.items()}
+
+
+def _parts(session: SessionSummary, units: Iterable[Told | DamageNote]) -> Iterator[SessionPage]:
+    """Cut a session into parts of bounded size, between turns where they are short enough."""
+    events: list[EventView] = []
+    damage: list[DamageNote] = []
+    size = 0
+    for unit in units:
+        if isinstance(unit, DamageNote):
+            damage.append(unit)
+            continue
+        shown = _view(unit)
+        begins = bool(events) and shown.turn != events[-1].turn and len(events) >= FEW_EVENTS
+        if begins or len(events) >= MOST_EVENTS or size > reading.PAGE_CHARS:
+            yield _part(session, events, damage, is_last=False)
+            events, damage, size = [], [], 0
+        events.append(shown)
+        size += reading.measure(shown.data)
+    yield _part(session, events, damage, is_last=True)
+
+
+def _part(
+    session: SessionSummary, events: list[EventView], damage: list[DamageNote], *, is_last: bool
+) -> SessionPage:
+    last = events[-1].ordinal if events else -1
+    return SessionPage(
+        session=session,
+        parent=None,
+        children=[],
+        damage=damage,
+        events=events,
+        first_ordinal=events[0].ordinal if events else 0,
+        next_ordinal=None if is_last else last + 1,
+        previous_ordinal=None,
+        last_ordinal=last,
+    )
+
+
+def _view(told: Told) -> EventView:
+    """Return an event as cards are made of it; what took its place later is not known while it is told."""
+    event = told.event
+    data, clipped = reading.clip_strings(event.data)
+    return EventView(
+        ordinal=event.ordinal,
+        seq=event.seq,
+        type=event.type,
+        time=instant(event.time),
+        turn=told.turn,
+        surface="unknown",
+        inherited=told.inherited,
+        synthetic=False,
+        replaced_by=None,
+        partner=None,
+        data=data,
+        clipped=clipped,
+    )
