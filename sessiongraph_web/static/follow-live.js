@@ -2,7 +2,8 @@
 const POLL_MS = 5000; // where no stream is to be had
 const POLLS = 6; // before a stream is asked for again
 const REST_MS = 300; // between two fetches
-const SETTLE_MS = 3000; // after the last news: by then the index, which the head is from, knows it too
+const SETTLE_MS = 2500; // after the last news the head is fetched again: it is from the index,
+const SETTLES = 2; // which is asked to look by the first fetch, and knows by the second
 const MOST_ITEMS = 3000; // on a page that grows
 const PLACES = ["ordinal", "at", "seq", "time", "last"];
 const FOCUSABLE = "a, summary, button, input, pre[tabindex]";
@@ -78,7 +79,7 @@ customElements.define("follow-live", class extends HTMLElement {
     const address = new URL(this.dataset.live, location.href);
     address.searchParams.set("ordinal", this.next);
     this.stream = new EventSource(address);
-    this.stream.addEventListener("more", () => this.bring(true));
+    this.stream.addEventListener("more", () => this.bring());
     this.stream.addEventListener("rewritten", () => this.end("This log was written anew; reload to read it."));
     this.stream.addEventListener("error", () => {
       if (this.stream.readyState === EventSource.CLOSED) this.poll(POLLS);
@@ -117,7 +118,7 @@ customElements.define("follow-live", class extends HTMLElement {
         const response = await fetch(this.address(this.next, ".json"), { cache: "no-store" });
         if (response.status === 401 || response.status === 404) return this.end("This session is not to be had any more.");
         const answer = response.ok ? await response.json() : { events: [] };
-        if (answer.events.some((event) => !event.synthetic)) await this.bring(true);
+        if (answer.events.some((event) => !event.synthetic)) await this.bring();
       } catch {
         this.say("The server does not answer; trying again.");
       }
@@ -126,9 +127,9 @@ customElements.define("follow-live", class extends HTMLElement {
     }, POLL_MS);
   }
 
-  async bring(isNews) {
+  async bring(settles = SETTLES) {
     clearTimeout(this.settling);
-    if (isNews) this.settling = setTimeout(() => this.bring(false), SETTLE_MS);
+    if (settles) this.settling = setTimeout(() => this.bring(settles - 1), SETTLE_MS);
     this.wanted = true;
     if (this.busy) return;
     this.busy = true;

@@ -96,7 +96,7 @@ def test_what_is_written_appears_and_the_reader_keeps_his_place(site: Site, talk
         expect(page.locator("follow-live [role=status]")).to_contain_text("new event")
         assert page.locator("turn-rail li").count() == TURNS + 3
         turns = page.locator(".session-head .facts div", has=page.get_by_text("Turns", exact=True))
-        expect(turns.locator("dd")).to_have_text(str(TURNS + 3))
+        expect(turns.locator("dd")).to_have_text(str(TURNS + 3), timeout=12_000)
 
 
 def test_an_open_turn_grows_card_by_card(site: Site, talk: Talk) -> None:
