@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Final, Literal
 
@@ -26,7 +26,7 @@ def parent(view: View, caller: Caller, located: Located) -> Relative | None:
 
 def children(view: View, caller: Caller, located: Located) -> list[Relative]:
     """Return the visible children, oldest first."""
-    found = view.children(caller, [located.id])
+    found = _children(view, caller, {located.id: located.cwd})
     return [_relative(child, _link(child)) for child in found if child.log_id != located.log_id]
 
 
@@ -60,8 +60,9 @@ def descendants(view: View, caller: Caller, root: Located) -> list[Branch]:
 
 def has_hidden(view: View, root: Located, branches: list[Branch]) -> bool:
     """Say whether anything below the session lies outside what `branches` show."""
-    shown = {root.id} | {branch.session.id for branch in _flatten(branches) if branch.session}
-    return any(child.id not in shown for child in view.children(access.OWNER, shown))
+    below = {branch.session.id: branch.session.cwd for branch in _flatten(branches) if branch.session}
+    shown = below | {root.id: root.cwd}
+    return any(child.id not in shown for child in _children(view, access.OWNER, shown))
 
 
 def preorder(view: View, caller: Caller, root: Located) -> list[Located]:
@@ -84,7 +85,8 @@ def _below(
     """Yield every visible descendant once, with the parent it was reached from: level by level, oldest first."""
     level, seen = {root.id: root}, {root.log_id}
     while level and len(seen) <= MOST_RELATIVES:
-        found = [child for child in view.children(caller, level) if child.log_id not in seen]
+        parents = {parent.id: parent.cwd for parent in level.values()}
+        found = [child for child in _children(view, caller, parents) if child.log_id not in seen]
         if within is not ...:
             found = [child for child in found if child.cwd == within]
         found = found[: MOST_RELATIVES + 1 - len(seen)]
@@ -92,6 +94,21 @@ def _below(
         for child in found:
             yield child, level[child.row["parent_session"]]
         level = {child.id: child for child in reversed(found)}
+
+
+def _children(view: View, caller: Caller, parents: Mapping[str, str | None]) -> list[Located]:
+    """Return the visible children of sessions, given as {id: cwd}, oldest first.
+
+    A child whose own workspace holds its parent's id descends from the log there, not from a twin elsewhere.
+    """
+    found = view.children(caller, parents)
+    strays = {child.row["parent_session"] for child in found if child.cwd != parents[child.row["parent_session"]]}
+    homes = {(twin.id, twin.cwd) for parent in strays for twin in view.exactly(access.OWNER, parent)}
+    return [
+        child
+        for child in found
+        if child.cwd == parents[parent := child.row["parent_session"]] or (parent, child.cwd) not in homes
+    ]
 
 
 def _link(located: Located) -> Literal["fork", "subagent"]:

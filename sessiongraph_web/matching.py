@@ -98,18 +98,26 @@ def scope(
 ) -> Scope:
     """Read which sessions of a workspace a request is about."""
     asked = _session_condition(request)
-    columns = "log_id, id, models, open_turn, parent_elsewhere"
+    columns = "log_id, id, models, open_turn, parent_session, parent_elsewhere"
     sql = f"SELECT {columns}, {asked.sql} AS is_asked FROM session"  # noqa: S608 - our own names, values are bound
     rows = list(reader.rows(source, sql, asked.bound))
     seen = [row for row in rows if visible(source.cwd, row["log_id"])]
+    known = {row["id"] for row in seen}  # a hidden parent is as good as one that is not there
     kept = [
         row
         for row in seen
-        if row["is_asked"] and (request.live is None or live(source.cwd, row["log_id"]) is request.live)
+        if row["is_asked"]
+        and (not request.parents or row["parent_session"] in known)
+        and (request.live is None or live(source.cwd, row["log_id"]) is request.live)
     ]
     entries = _entry_condition(request)
     if not request.inherited:
-        orphans = [row["log_id"] for row in kept if row["parent_elsewhere"]]
+        orphans = [
+            row["log_id"]
+            for row in kept
+            if row["parent_elsewhere"]
+            or (row["parent_session"] is not None and row["parent_session"] not in known)
+        ]
         entries.add("(e.inherited = 0 OR e.log_id IN (SELECT value FROM json_each(?)))", json.dumps(orphans))
     running = [row["log_id"] for row in kept if row["open_turn"] and live(source.cwd, row["log_id"])]
     if running:
