@@ -18,7 +18,8 @@ class Paging:
     """Where a page begins, and the cursors of the pages after it.
 
     `epoch` stands for the state of the index that the answer was read from: a cursor from another state is
-    STALE_CURSOR; one that was altered, or made for another caller or request, is INVALID_CURSOR.
+    STALE_CURSOR, with the `cursor` of the same place in today's index; one that was altered, or made for another
+    caller or request, is INVALID_CURSOR.
     """
 
     def __init__(self, operation: str, caller: Caller, request: Any, epoch: Any, *, key: bytes) -> None:
@@ -40,7 +41,7 @@ class Paging:
         if payload.get("bound") != self._bound or type(offset) is not int or offset < 0:
             raise SessionGraphError("SESSION_QUERY_INVALID_CURSOR")
         if payload.get("epoch") != self._epoch:
-            raise SessionGraphError("SESSION_QUERY_STALE_CURSOR")
+            raise SessionGraphError("SESSION_QUERY_STALE_CURSOR", cursor=self.cursor(offset))
         return offset
 
 

@@ -182,16 +182,16 @@ def _respond(
         return _html(datasette, request, caller, view.template, context)
     except SessionGraphError as error:
         if error.code == "SESSION_QUERY_STALE_CURSOR" and not _wants_json(request):
-            return Response.redirect(_first_page(request))
+            return Response.redirect(_same_place(request, error))
         return failure(datasette, request, caller, error)
     except Exception:  # noqa: BLE001 - the edge: a fault of ours is logged whole, and shown as a number
         return _fault(datasette, request, caller)
 
 
-def _first_page(request: Request) -> str:
-    """Return where a list begins that has changed since its cursor was made; the page says so."""
+def _same_place(request: Request, error: SessionGraphError) -> str:
+    """Return where a list goes on that has changed since its cursor was made; the page says so."""
     kept = [pair for pair in parse_qsl(request.query_string, keep_blank_values=True) if pair[0] != "cursor"]
-    return f"{request.path}?{urlencode([*kept, ('view', 'changed')])}"
+    return f"{request.path}?{urlencode([*kept, ('cursor', error.fields['cursor']), ('view', 'changed')])}"
 
 
 def _fault(datasette: Datasette, request: Request, caller: Caller) -> Response:

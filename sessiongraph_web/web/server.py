@@ -113,7 +113,7 @@ def _places(options: Options) -> Iterator[dict[str, str]]:
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     """Listen before anything slow is done, so that a taken port is said at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio sends small writes at once; else an answer waits 40 ms for the client's ACK.
+    # With the protocol named, asyncio sends small writes at once; else answers wait 40 ms for the client's ACK.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -200,6 +200,25 @@ async def test_head_is_get_without_a_body(api: Api, url: str) -> None:
     assert answer.header("content-type") == "application/json; charset=utf-8"
 
 
+async def test_a_page_goes_on_where_it_was_in_a_history_that_changed(api: Api) -> None:
+    """An outdated cursor is a 409 with another one; a page is led to the same place, and told so."""
+    url = "/timeline{}?limit=1&cursor="
+    cursor = (await api.json("/timeline.json?limit=1"))["next_cursor"]
+    second = (await api.json(url.format(".json") + cursor))["sessions"]
+    Log(HOME, created_at=1).turn("older", "than all").write(api.world.store)
+    api.world.build()
+    stale = await api.get(url.format(".json") + cursor)
+    page = await api.get(url.format("") + cursor)
+    led = await api.get(page.header("location") or "")
+    again = await api.json(url.format(".json") + strictly(stale.body)["cursor"])
+
+    assert (stale.status, strictly(stale.body)["code"]) == (409, "SESSION_QUERY_STALE_CURSOR")
+    assert (page.status, led.status) == (302, 200)
+    assert again["sessions"] == second
+    assert "view=changed" in (page.header("location") or "")
+    assert second[0]["title"] in led.text
+
+
 README = Path(__file__).resolve().parents[2] / "README.md"
 EXAMPLES = re.findall(
     r"""^curl .*?(['"])http://127\.0\.0\.1:8642(/.*?)\1$""", README.read_text("utf-8"), re.MULTILINE

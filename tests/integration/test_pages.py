@@ -306,8 +306,8 @@ async def test_one_id_with_two_logs_offers_both(tmp_path: Path) -> None:
     assert [[f"asked in {cwd}" in text for cwd in (HOME, FOREIGN)].count(True) for text in opened] == [1, 1]
 
 
-async def test_an_outdated_cursor_leads_people_to_the_first_page(tmp_path: Path) -> None:
-    """When the history changed, a page begins anew and says so; the twin is an error."""
+async def test_an_outdated_cursor_leads_people_to_the_same_place(tmp_path: Path) -> None:
+    """When the history changed, a page goes on at the same place and says so; the twin is an error with its cursor."""
     world = World(tmp_path / "sessions", tmp_path / "index")
     for number in range(3):
         world.write(str(number), Log(HOME).turn(f"prompt {number}", "answer"))
@@ -321,7 +321,8 @@ async def test_an_outdated_cursor_leads_people_to_the_first_page(tmp_path: Path)
     data = await ask(datasette, f"/timeline.json?limit=1&cursor={cursor}", headers=owner)
     again = await ask(datasette, page.header("location") or "", headers=owner)
     await datasette.invoke_shutdown()
-    assert (page.status, page.header("location")) == (302, "/timeline?limit=1&view=changed")
+    led = f"/timeline?limit=1&cursor={json.loads(data.body)['cursor']}&view=changed"
+    assert (page.status, page.header("location")) == (302, led)
     assert (data.status, json.loads(data.body)["code"]) == (409, "SESSION_QUERY_STALE_CURSOR")
     assert "The history changed meanwhile" in again.text
 
