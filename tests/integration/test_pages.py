@@ -307,7 +307,7 @@ async def test_one_id_with_two_logs_offers_both(tmp_path: Path) -> None:
 
 
 async def test_an_outdated_cursor_leads_people_to_the_same_place(tmp_path: Path) -> None:
-    """When the history changed, a page goes on at the same place and says so; the twin is an error with its cursor."""
+    """When the history changed, a page goes on at the same place and says so; the twin is an error."""
     world = World(tmp_path / "sessions", tmp_path / "index")
     for number in range(3):
         world.write(str(number), Log(HOME).turn(f"prompt {number}", "answer"))
