@@ -161,6 +161,7 @@ customElements.define("follow-live", class extends HTMLElement {
       this.next = Number(page.querySelector("follow-live")?.dataset.next ?? this.next);
       from = later ? Number(new URL(later.href, location.href).searchParams.get("ordinal")) : NaN;
     }
+    this.dataset.next = this.next;
     const count = this.next - before;
     if (count > 0) this.say(count === 1 ? "1 new event" : `${count} new events`);
   }

@@ -21,6 +21,11 @@ pytestmark = pytest.mark.browser
 PROMISED_SECONDS = 2.0
 MARGIN_SECONDS = 2.0  # for a machine that is busy with other tests
 TURNS = 6
+WRITTEN = """() => {
+  const turns = document.getElementById("turns").cloneNode(true);
+  for (const button of turns.querySelectorAll("copy-button")) button.replaceChildren();
+  return turns.innerHTML.replace(/\\s+/g, " ").replace(/> </g, "><");
+}"""
 
 
 @dataclass
@@ -121,6 +126,29 @@ def test_an_open_turn_grows_card_by_card(site: Site, talk: Talk) -> None:
         assert card.locator("details[open]").count() == 1
         assert before
         assert head.evaluate("turn => turn.kept"), "only what changed is replaced"
+
+
+def test_a_followed_page_is_what_a_reload_shows(site: Site, talk: Talk) -> None:
+    """However the log grows, card by card or by turns, the page holds what it would hold if opened now."""
+    log = talk.log
+    with site.page(talk.address) as page:
+        expect(page.locator("follow-live")).to_have_count(1)
+        steps = [
+            lambda: log.start_turn("work"),
+            lambda: log.assistant("", [("slow", "bash", '{"command": "sleep"}')], reasoning="hm"),
+            lambda: log.call("slow", "bash", '{"command": "sleep"}'),
+            lambda: log.result("slow", "done"),
+            lambda: log.todo(("one", "completed"), ("two", "pending")),
+            lambda: log.turn("next", "yes"),
+        ]
+        for number, step in enumerate(steps):
+            step()
+            log.frame()
+            log.append(talk.path)
+            expect(page.locator("follow-live")).to_have_attribute("data-next", str(len(log.events)))
+            followed = page.evaluate(WRITTEN)
+            with site.page(talk.address) as fresh:
+                assert (number, followed) == (number, fresh.evaluate(WRITTEN))
 
 
 def test_who_reads_the_end_stays_at_the_end(site: Site, talk: Talk) -> None:
