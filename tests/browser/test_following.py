@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,7 @@ def test_a_followed_page_is_what_a_reload_shows(site: Site, talk: Talk) -> None:
     log = talk.log
     with site.page(talk.address) as page:
         expect(page.locator("follow-live")).to_have_count(1)
-        steps = [
+        steps: list[Callable[[], object]] = [
             lambda: log.start_turn("work"),
             lambda: log.assistant("", [("slow", "bash", '{"command": "sleep"}')], reasoning="hm"),
             lambda: log.call("slow", "bash", '{"command": "sleep"}'),
