@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import random
+import struct
 import time
 import uuid
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +22,8 @@ BLOG: Final = "/home/you/blog"
 DAY_MS: Final = 86_400_000
 SMALL_SESSIONS: Final = 90
 MODEL: Final = "deepseek-chat"
+CHART_WIDTH, CHART_HEIGHT = 360, 140  # pixels
+CHART_BARS: Final = (12, 9, 17, 14, 11, 96, 118, 64, 20, 10)  # timeouts an hour, in pixels
 _SEED: Final = 20
 
 
@@ -43,11 +48,12 @@ class _Log:
         self.lines.append({"type": type_, "seq": seq, "time": self.time, "data": data, **envelope})
         return seq
 
-    def ask(self, prompt: str, title: str | None = None) -> None:
+    def ask(self, prompt: str, title: str | None = None, *, picture: bytes | None = None) -> None:
         self.turn, self.step = self.turn + 1, 1
         self.add("turn/start", {"turn": self.turn}, after=60_000)
         self.add("step/start", {"turn": self.turn, "step": 1})
-        content = [{"type": "text", "text": prompt}]
+        content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
+        content += [_image_block(picture)] if picture else []
         message = {"content": content, "source": {"kind": "user"}, "role": "user", "id": _message_id()}
         seq = self.add("user/message", message, surfaceOp="append")
         if title:
@@ -111,16 +117,61 @@ class _Log:
 _random = random.Random(_SEED)  # noqa: S311 - the same demo every time
 
 
-def write(store: Path) -> None:
-    """Write the demo's sessions into an empty directory."""
+def write(store: Path, attachments: Path | None = None) -> None:
+    """Write the demo's sessions into an empty directory, and the picture that one of them shows (beside it)."""
+    _attach(attachments or store.parent / "attachments", _chart())
     now = time.time_ns() // 1_000_000
     for log in itertools.chain(_timeouts(now), _checkout(now), _migration(now), _small(now)):
         log.write(store)
 
 
+def _attach(attachments: Path, picture: bytes) -> None:
+    digest = hashlib.sha256(picture).hexdigest()
+    path = attachments / "v1" / "objects" / digest[:2] / digest
+    path.parent.mkdir(parents=True)
+    path.write_bytes(picture)
+
+
+def _image_block(picture: bytes) -> dict[str, Any]:
+    attachment = {
+        "attachmentId": f"sha256:{hashlib.sha256(picture).hexdigest()}",
+        "mediaType": "image/png",
+        "name": "超时次数.png",
+        "bytes": len(picture),
+        "width": CHART_WIDTH,
+        "height": CHART_HEIGHT,
+    }
+    return {"type": "image", "attachment": attachment}
+
+
+def _chart() -> bytes:
+    """Return a PNG of a bar chart: one colour behind, one for the bars."""
+    width = CHART_WIDTH // len(CHART_BARS)
+    rows = []
+    for y in range(CHART_HEIGHT):
+        left = CHART_HEIGHT - y
+        bars = (bar if x % width < width * 2 // 3 else 0 for bar in CHART_BARS for x in range(width))
+        rows.append(b"\0" + bytes(left <= bar for bar in bars))
+    header = struct.pack(">IIBBBBB", CHART_WIDTH, CHART_HEIGHT, 8, 3, 0, 0, 0)
+    parts = [
+        (b"IHDR", header),
+        (b"PLTE", bytes.fromhex("f4f6f8c2413a")),
+        (b"IDAT", zlib.compress(b"".join(rows))),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in [*parts, (b"IEND", b"")])
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def _timeouts(now: int) -> Iterator[_Log]:
     log = _Log(ADS, now - 3 * 3_600_000, agentPreset="standard")
-    log.ask("广告SDK 偶尔会超时，帮我看看 `fetch_ads` 的重试逻辑，然后补一个测试。", "修复广告SDK超时重试")
+    log.ask(
+        "广告SDK 偶尔会超时，帮我看看 `fetch_ads` 的重试逻辑，然后补一个测试。",
+        "修复广告SDK超时重试",
+        picture=_chart(),
+    )
     log.add(
         "todo/write",
         {

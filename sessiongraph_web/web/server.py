@@ -103,8 +103,9 @@ def _places(options: Options) -> Iterator[dict[str, str]]:
         return
     home = Path(tempfile.mkdtemp(prefix="sessiongraph-demo-"))
     try:
-        demo.write(home / "sessions")
-        yield {"sessions": str(home / "sessions"), "index": str(home / "index")}
+        places = {name: home / name for name in ("sessions", "index", "attachments")}
+        demo.write(places["sessions"], places["attachments"])
+        yield {name: str(path) for name, path in places.items()}
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
