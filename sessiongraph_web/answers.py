@@ -135,12 +135,14 @@ class SessionPage(Answer, frozen=True, kw_only=True):
     session: SessionSummary
     parent: Relative | None
     children: list[Relative]
+    named: list[Relative] = msgspec.field(default_factory=list)  # visible ones that events here name beside these
     damage: list[DamageNote]
     events: list[EventView]
     first_ordinal: int
     next_ordinal: int | None
     previous_ordinal: int | None
     last_ordinal: int | None
+    ran_later: list[str] = msgspec.field(default_factory=list)  # ids of messages queued here that ran behind
     masked: int = 0
 
 

@@ -160,6 +160,7 @@ class Note:
     text: str
     bad: bool = False
     body: Body | None = None
+    partner: int | None = None  # the event that ends what this one begins, told here too
 
 
 @dataclass(frozen=True, slots=True)

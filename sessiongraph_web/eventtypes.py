@@ -16,6 +16,7 @@ How = Literal[
     "todo",
     "queue",  # prompts put into or taken out of the inbox
     "command",
+    "done",  # the end of a command, told with its beginning
     "summary",  # the text that took the place of compacted events
     "seed",  # the end of what was inherited, or a resume
     "descriptor",  # the head of a subagent's log
@@ -79,7 +80,7 @@ EVENT_TYPES: Final[dict[str, Shown]] = {
     "job/registered": Shown("plumbing", "Job begins"),
     "job/settled": Shown("plumbing", "Job ends"),
     "command/run": Shown("command", "Command"),
-    "command/done": Shown("plumbing", "Command done"),
+    "command/done": Shown("done", "Command done"),
     "compaction/start": Shown("plumbing", "Compaction begins"),
     "compaction/summary": Shown("summary", "Compacted"),
     "compaction/end": Shown("plumbing", "Compaction ends"),

@@ -42,6 +42,9 @@ class LogMap(Protocol):
     def moment(self, ordinal: int) -> tuple[int, int] | None:
         """Return the ordinal and the time of some record at or shortly after this one, None near the end."""
 
+    def prompts(self, ordinal: int, text: str) -> list[int]:
+        """Return the records from one on that may be a prompt of this text (masked), in order."""
+
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         """Return {ordinal: seq of the event that took its place} of a range of records, both ends included."""
 
@@ -123,6 +126,18 @@ class IndexMap:
         )
         return (rows[0][0], rows[0][1]) if rows else None
 
+    def prompts(self, ordinal: int, text: str) -> list[int]:
+        rows = self._rows(
+            """
+            SELECT ordinal FROM entry
+            WHERE log_id = ? AND ordinal >= ? AND kind = 'user' AND length = ? AND text = ? ORDER BY ordinal
+            """,
+            ordinal,
+            len(text),
+            text,
+        )
+        return [row[0] for row in rows]
+
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         rows = self._rows(
             "SELECT ordinal, by_seq FROM shadow WHERE log_id = ? AND ordinal BETWEEN ? AND ?", first, last
@@ -151,7 +166,7 @@ class IndexMap:
         row: sqlite3.Row = self._connection.execute(sql, (self._log_id,)).fetchone()
         return row
 
-    def _rows(self, sql: str, *values: int) -> list[sqlite3.Row]:
+    def _rows(self, sql: str, *values: int | str) -> list[sqlite3.Row]:
         return self._connection.execute(sql, (self._log_id, *values)).fetchall()
 
 
@@ -168,6 +183,7 @@ class Walk:
         self.records = self.own = 0
         self._frames = FrameMap(0, 0)
         self._moments: list[tuple[int, int]] = []
+        self._prompts: dict[int, list[int]] = defaultdict(list)  # ordinals by the hash of the text
         self._replacers: dict[int, tuple[int, int]] = {}
         self._replaced: dict[int, list[int]] = {}
         self._citing: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -224,6 +240,9 @@ class Walk:
         at = bisect_left(self._moments, (ordinal, 0))
         return self._moments[at] if at < len(self._moments) else None
 
+    def prompts(self, ordinal: int, text: str) -> list[int]:
+        return [at for at in self._prompts.get(hash(text), []) if at >= ordinal]
+
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         return {ordinal: by[1] for ordinal, by in self._replacers.items() if first <= ordinal <= last}
 
@@ -247,7 +266,11 @@ class Walk:
             self._moments.append((event.ordinal, event.time))
         if self.digest.inherited_count != border:
             self.own = 0
-        self.own += len(documents.extract(event, tool_result_chars=self._tool_result_chars))
+        texts = documents.extract(event, tool_result_chars=self._tool_result_chars)
+        self.own += len(texts)
+        for text in texts:
+            if text.kind == "user":
+                self._prompts[hash(redact.mask(text.text)[0])].append(event.ordinal)
         if event.seq is None:
             return
         for node in change.shadowed:

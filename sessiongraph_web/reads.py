@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import lineage, lines, reading, redact
+from sessiongraph_web import inbox, lineage, lines, loose, reading, redact
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     Branch,
@@ -15,6 +16,7 @@ from sessiongraph_web.answers import (
     EventTrace,
     EventView,
     Lineage,
+    Relative,
     SessionPage,
     WrittenEvent,
 )
@@ -24,6 +26,7 @@ from sessiongraph_web.filters import EventRequest, SessionRequest
 from sessiongraph_web.models import Event
 from sessiongraph_web.reading import LogReader
 
+MOST_NAMED: Final = 50  # sessions beside its children that one page looks up
 LEAD_IN: Final = 6  # records before the one asked for, on a page that cannot begin earlier
 
 
@@ -33,16 +36,19 @@ def session(view: View, caller: Caller, request: SessionRequest) -> SessionPage:
     reader = LogReader(view, located)
     start, turn, events, more = _page(reader, request)
     views, masked = _masked(caller, request.redact, reader.views(turn, events, clip=True))
+    children = lineage.children(view, caller, located)
     return SessionPage(
         session=view.summary(caller, located),
         parent=lineage.parent(view, caller, located),
-        children=lineage.children(view, caller, located),
+        children=children,
+        named=list(_named(view, caller, events, {child.id for child in children})),
         damage=view.damage(located),
         events=views,
         first_ordinal=start,
         next_ordinal=events[-1].ordinal + 1 if more else None,
         previous_ordinal=max(0, start - request.limit) if start else None,
         last_ordinal=max(0, reader.map.records - 1),
+        ran_later=inbox.run_later(reader, events) if more else [],
         masked=masked,
     )
 
@@ -132,6 +138,17 @@ def _wanted_record(reader: LogReader, request: SessionRequest) -> int:
     if request.time is not None:
         return reader.ordinal_at(request.time)
     return max(0, reader.map.records - 1) if request.last else 0
+
+
+def _named(view: View, caller: Caller, events: list[Event], known: Collection[str | None]) -> Iterator[Relative]:
+    """Yield the visible sessions that events name as a child or a sender, as what a fork copied may do."""
+    data = [event.data for event in events]
+    ids = [one.get("childId") or loose.at(one, "source.senderSessionId") for one in data]
+    wanted = dict.fromkeys(name for one in ids if (name := loose.string(one)) and name not in known)
+    for name in islice(wanted, MOST_NAMED):
+        for found in view.exactly(caller, name)[:1]:
+            title = found.row["title"] if found.is_indexed else None
+            yield Relative(id=found.id, log_id=found.log_id, title=title, link="subagent")
 
 
 def _target(reader: LogReader, request: EventRequest) -> Event:

@@ -52,7 +52,8 @@ class _Teller:
         self._prompted = {loose.string(e.data.get("id")) for e in events if e.type == "user/message"}
         self._answered = {e.turn for e in events if e.type == "assistant/message"}
         self._done = {loose.string(e.data.get("commandId")): e for e in events if e.type == "command/done"}
-        self._children = {child.id: child for child in page.children if child.id}
+        self._children = {child.id: child for child in (*page.children, *page.named) if child.id}
+        self._ran = {loose.string(e.data.get("commandId")) for e in events if e.type == "command/run"}
         self._allowance = Allowance(sum(1 for e in events if self._is_kept(e)))
         self._makers: dict[str, Maker] = {
             "message": self._message,
@@ -65,6 +66,7 @@ class _Teller:
             "todo": self._todo,
             "queue": self._queue,
             "command": self._command,
+            "done": self._command_done,
             "summary": self._summary,
             "seed": self._seed,
             "descriptor": self._descriptor,
@@ -134,7 +136,7 @@ class _Teller:
         """Say whether another card already shows this event."""
         if event.type == "tool/result":
             return facts.call_id(event) in self._calls or event.partner in self._by_ordinal
-        return event.type == "command/done"
+        return event.type == "command/done" and loose.string(event.data.get("commandId")) in self._ran
 
     def _summed(self, events: list[EventView], cards: list[Card], plumbing: list[Place]) -> Turn:
         ends = [event for event in events if event.type == "turn/end"]
@@ -268,13 +270,13 @@ class _Teller:
         yield Checklist(place(event), shown, done, len(todos) - len(shown))
 
     def _queue(self, event: EventView) -> Iterator[Card]:
-        """Yield queued prompts that never ran: only the last page can know that."""
-        canceled = event.data.get("outcome") == "canceled"
+        """Yield queued prompts that never ran, or wait for it in a session that is live."""
         for message in map(loose.mapping, loose.items(event.data.get("inserted"))):
-            ran = loose.string(message.get("id")) in self._prompted or self._page.next_ordinal is not None
-            if loose.at(message, "source.kind") != "user" or (ran and not canceled):
+            identity = loose.string(message.get("id"))
+            ran = identity is None or identity in self._prompted or identity in self._page.ran_later
+            if loose.at(message, "source.kind") != "user" or ran:
                 continue
-            label = "Queued, taken back" if canceled else "Queued, never ran"
+            label = "Queued, waiting" if self._page.session.live else "Queued, never ran"
             yield Queued(place(event), label, bodies.plain(loose.texts(message.get("content")), self._allowance))
 
     def _command(self, event: EventView) -> Iterator[Card]:
@@ -289,7 +291,14 @@ class _Teller:
             markup.clip(f"/{name} {given.strip()}".strip(), facts.LABEL_CHARS),
             bad=bad,
             body=body,
+            partner=done.ordinal if done else None,
         )
+
+    def _command_done(self, event: EventView) -> Iterator[Card]:
+        """Yield what a command said whose beginning is on an earlier page."""
+        if not self._is_told(event):
+            bad = event.data.get("kind") in ("error", "failure")
+            yield Note(place(event), "Command done", facts.brief(event.data.get("text")) or "", bad=bad)
 
     def _summary(self, event: EventView) -> Iterator[Card]:
         replaced = len(loose.items(event.data.get("shadowedSeqs")))

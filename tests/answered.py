@@ -49,6 +49,7 @@ def page(
     damage: Sequence[DamageNote] = (),
     children: Sequence[Relative] = (),
     session: SessionSummary | None = None,
+    ran_later: Sequence[str] = (),
 ) -> SessionPage:
     """Return a session page of these events."""
     return SessionPage(
@@ -61,6 +62,7 @@ def page(
         next_ordinal=next_ordinal,
         previous_ordinal=None,
         last_ordinal=events[-1].ordinal if events else None,
+        ran_later=list(ran_later),
     )
 
 

@@ -277,7 +277,8 @@ class Log:
     def start_turn(self, prompt: str) -> None:
         """Append the beginning of a turn: the queued prompt, the turn, its first step, the human's message."""
         self.turns += 1
-        queued = {"content": [_text(prompt)], "source": {"kind": "user"}, "role": "user"}
+        runs_as = f"message-{self.seq + 3}"  # of the prompt below
+        queued = {"content": [_text(prompt)], "source": {"kind": "user"}, "role": "user", "id": runs_as}
         self.event("agent/inbox/spliced", {"target": "next-turn", "start": 0, "inserted": [queued]})
         self.event("turn/start", {"turn": self.turns})
         self.frame()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "words": ("errors", "models", "answers", "config", "access", "loose", "naming", "wording"),
+    "words": ("errors", "models", "answers", "config", "access", "loose", "naming", "spellings", "wording"),
     "secrets": ("assignments", "secretrules", "redact", "tokens"),
     "text": ("unicode61", "literal", "excerpts", "tokenizer"),
     "index files": ("damage", "schema", "generation", "soundness", "rows"),
@@ -15,7 +15,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("framemap", "surfacerows", "jobs", "ledger", "planning", "logwriter", "recorder", "workers"),
         *("checking", "update", "indexer", "refresher"),
     ),
-    "reading": ("catalog", "logmap", "corpus", "lineage", "reading", "reads", "lists", "following"),
+    "reading": ("catalog", "logmap", "corpus", "lineage", "reading", "inbox", "reads", "lists", "following"),
     "showing": (
         *("eventtypes", "facts", "terminal", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
         *("days", "pictures", "relations", "presentation", "console"),

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import pytest
 
-from sessiongraph_web import documents, logs
+from sessiongraph_web import documents, logs, presentation
 from sessiongraph_web.access import OWNER
 from sessiongraph_web.answers import SessionPage
+from sessiongraph_web.cards import Queued
 from sessiongraph_web.models import Event
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.reading import LogReader
@@ -171,3 +172,29 @@ def test_blank_lines_are_no_records(tmp_path: Path) -> None:
             with written.reader() as reader:
                 assert next(reader.window(ordinal)[1]) == written.events[ordinal]
                 assert reader.ordinals_of_seq(ordinal) == [ordinal]
+
+
+@pytest.mark.parametrize("opened", [products.indexed, products.opened], ids=["indexed", "without an index"])
+def test_a_prompt_that_never_ran_is_shown_on_whatever_page(tmp_path: Path, opened: Any) -> None:
+    """Of prompts queued on the first page, one runs at once, one far behind, one never: that one is shown."""
+    store = tmp_path / "sessions"
+    store.mkdir()
+    log = Log("/w/a")
+    log.turn("at once", "answer")
+    for identity in ("far", "never"):
+        message = {"content": [{"type": "text", "text": identity}], "source": {"kind": "user"}, "id": identity}
+        log.event("agent/inbox/spliced", {"target": "next-turn", "start": 0, "inserted": [message]})
+    for number in range(100):
+        log.turn(f"prompt {number}", "answer")
+    log.event(
+        "user/message",
+        {"content": [{"type": "text", "text": "far"}], "source": {"kind": "user"}, "role": "user", "id": "far"},
+        surfaceOp="append",
+    )
+    log.turn("last", "answer")
+    path = log.write(store)
+    with opened(store) as product:
+        page = Written(product, log, path).page(ordinal=0)
+    cards = [card for turn in presentation.transcript(page) for card in turn.cards if isinstance(card, Queued)]
+    assert page.next_ordinal is not None
+    assert [(card.label, str(card.body.html)) for card in cards] == [("Queued, never ran", "never")]

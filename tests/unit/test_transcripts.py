@@ -111,6 +111,7 @@ SPECIMENS: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
         {"commandId": "k", "name": "goal", "args": " ship it"},
         [("note", "Command", "/goal ship it")],
     ),
+    "command/done": ({"commandId": "k", "text": "set"}, [("note", "Command done", "set")]),
     "compaction/summary": (
         {"summary": MESSAGE["content"], "shadowedSeqs": [1, 2], "shadowedTokenCount": 1500},
         [("border", "Compacted: a summary took the place of 2 events", "1.5k tokens")],
@@ -298,10 +299,22 @@ def test_a_queued_prompt_that_ran_is_not_shown_twice() -> None:
     assert [brief(card) for card in told(queued, user("go", 1))] == [("prompt", "go")]
 
 
-def test_a_queue_is_judged_on_the_last_page_only() -> None:
-    """On an earlier page nobody knows yet whether a prompt ran."""
+def test_a_prompt_that_ran_behind_the_page_is_not_shown_as_queued() -> None:
+    """What the answer says to have run later is no lost prompt; what it does not name is one, on any page."""
     queued = event("agent/inbox/spliced", {"inserted": [{"id": "m9", "source": {"kind": "user"}, "content": []}]})
-    assert told(queued, next_ordinal=1) == []
+    assert told(queued, next_ordinal=1, ran_later=["m9"]) == []
+    assert [brief(card) for card in told(queued, next_ordinal=1)] == [("queued", "")]
+
+
+def test_a_command_and_its_end_are_one_note() -> None:
+    """On one page they are told together; an end whose beginning is on an earlier page is told alone."""
+    run = event("command/run", {"commandId": "k", "name": "goal"}, 0)
+    done = event("command/done", {"commandId": "k", "text": "set"}, 1)
+    (both,) = told(run, done)
+    (alone,) = told(done)
+    assert isinstance(both, Note)
+    assert (both.label, both.partner, str(both.body and both.body.html)) == ("Command", 1, "set")
+    assert brief(alone) == ("note", "Command done", "set")
 
 
 def test_a_subagent_leads_to_its_session_where_it_may_be_seen() -> None:
