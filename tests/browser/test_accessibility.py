@@ -231,15 +231,3 @@ def test_nothing_moves_for_who_asks_for_rest(site: Site) -> None:
     with site.page(f"/sessions/{site.ids['rich']}", reduced_motion="reduce") as page:
         page.evaluate("document.querySelector('.live').textContent = 'live'")
         assert page.evaluate("document.getAnimations({ subtree: true }).length") == 0
-
-
-@pytest.mark.parametrize("viewport", [{"width": 640, "height": 400}, {"width": 360, "height": 640}], ids=str)
-def test_no_page_scrolls_sideways(site: Site, viewport: Any) -> None:
-    """At twice the size (640 CSS pixels of a window of 1280), and on a telephone, lines wrap."""
-    with site.page(viewport=viewport, device_scale_factor=2) as page:
-        for path in paths(site):
-            if path == "/sessions/no-such":
-                continue
-            page.goto(path)
-            page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-            assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, viewport["width"])

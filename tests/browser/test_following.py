@@ -131,7 +131,7 @@ def test_an_open_turn_grows_card_by_card(site: Site, talk: Talk) -> None:
 def test_a_followed_page_is_what_a_reload_shows(site: Site, talk: Talk) -> None:
     """However the log grows, card by card or by turns, the page holds what it would hold if opened now."""
     log = talk.log
-    with site.page(talk.address) as page:
+    with site.page(talk.address) as page, site.page() as fresh:
         expect(page.locator("follow-live")).to_have_count(1)
         steps: list[Callable[[], object]] = [
             lambda: log.start_turn("work"),
@@ -147,8 +147,8 @@ def test_a_followed_page_is_what_a_reload_shows(site: Site, talk: Talk) -> None:
             log.append(talk.path)
             expect(page.locator("follow-live")).to_have_attribute("data-next", str(len(log.events)))
             followed = page.evaluate(WRITTEN)
-            with site.page(talk.address) as fresh:
-                assert (number, followed) == (number, fresh.evaluate(WRITTEN))
+            fresh.goto(talk.address)
+            assert (number, followed) == (number, fresh.evaluate(WRITTEN))
 
 
 def test_who_reads_the_end_stays_at_the_end(site: Site, talk: Talk) -> None:
