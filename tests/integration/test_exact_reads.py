@@ -89,9 +89,9 @@ def _asked(ask: Callable[[SessionGraph], Any], product: SessionGraph) -> object:
 
 
 def _plain(page: SessionPage) -> dict[str, Any]:
-    """Return a page as data, less the titles of children, which a header does not tell."""
+    """Return a page as data, less the titles of relatives, which a header does not tell."""
     plain = presentation.encode(page)
-    for relative in (plain["parent"], *plain["children"]):
+    for relative in (plain["parent"], *plain["children"], *plain["named"]):
         if relative:
             del relative["title"]
     return plain
