@@ -22,6 +22,7 @@ class Relative(Answer, frozen=True, kw_only=True):
     title: str | None = None
     created_at: Instant | None = None
     link: Literal["parent", "fork", "subagent"] = "parent"
+    said: str | None = None  # how its last answer begins, masked; given where a page shows what named it
 
 
 class SessionSummary(Answer, frozen=True, kw_only=True):
@@ -144,6 +145,26 @@ class SessionPage(Answer, frozen=True, kw_only=True):
     last_ordinal: int | None
     ran_later: list[str] = msgspec.field(default_factory=list)  # ids of messages queued here that ran behind
     masked: int = 0
+
+
+class TurnMark(Answer, frozen=True, kw_only=True):
+    """One turn of a session, or several in a row where there are very many: from `first` to `last`."""
+
+    first: int
+    last: int
+    ordinal: int  # the record that it begins at, or the first one of it that says something
+    started: Instant | None
+    ended: Instant | None
+    prompt: str  # how the first prompt begins
+    bad_ends: int  # turns that failed or were stopped
+
+
+class TurnList(Answer, frozen=True, kw_only=True):
+    """The turns of a whole session."""
+
+    session: SessionSummary
+    marks: list[TurnMark]
+    longest_ms: int  # of what one mark stands for
 
 
 class EventPage(Answer, frozen=True, kw_only=True):

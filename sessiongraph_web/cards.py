@@ -174,6 +174,7 @@ class Subagent:
     mode: str | None
     known: bool
     title: str | None = None
+    said: Body | None = None  # the child's last answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ SEARCH_PARAMETERS: Final = (
     *("created_before", "seq_from", "seq_to"),
 )
 SESSION_PARAMETERS: Final = ("log", "ordinal", "at", "seq", "time", "last", "limit", "redact")
+PLACES: Final = frozenset({"ordinal", "at", "seq", "time", "last"})  # of a page in a session
 EVENT_PARAMETERS: Final = ("log", "seq", "ordinal", "before", "after", "redact")
 TIMELINE_PARAMETERS: Final = (
     *("sort", "limit", "cursor", "tz", "workspace", "model", "roots", "after", "before", "day"),

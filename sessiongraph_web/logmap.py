@@ -6,20 +6,34 @@ import os
 import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from sessiongraph_web import documents, logs, redact, tracing
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.framemap import FrameMap, Stretch
-from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface
+from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface, Text
 from sessiongraph_web.repair import OpenTurn
 from sessiongraph_web.surface import Fold
 
+PROMPT_CHARS: Final = 60  # of a prompt, in a list of turns
 _STRETCH: Final = ", ".join(Stretch._fields)
+
+
+class TurnSpan(NamedTuple):
+    """Neighbouring turns of a log: their numbers, where they begin, when, and what was asked first."""
+
+    first: int
+    last: int
+    ordinal: int
+    started: int | None
+    ended: int | None
+    bad_ends: int
+    prompt: str
 
 
 class LogMap(Protocol):
@@ -41,6 +55,12 @@ class LogMap(Protocol):
 
     def moment(self, ordinal: int) -> tuple[int, int] | None:
         """Return the ordinal and the time of some record at or shortly after this one, None near the end."""
+
+    def last_answer(self, characters: int) -> str | None:
+        """Return how the last answer that holds words begins, masked; none that was inherited."""
+
+    def turns(self, most: int) -> list[TurnSpan]:
+        """Return the turns in the order of the log, put together so that they are not many more than `most`."""
 
     def prompts(self, ordinal: int, text: str) -> list[int]:
         """Return the records from one on that may be a prompt of this text (masked), in order."""
@@ -126,6 +146,41 @@ class IndexMap:
         )
         return (rows[0][0], rows[0][1]) if rows else None
 
+    def last_answer(self, characters: int) -> str | None:
+        rows = self._rows(
+            """
+            SELECT substr(text, 1, ?2) FROM entry
+            WHERE log_id = ?1 AND kind = 'assistant' AND NOT inherited ORDER BY ordinal DESC LIMIT 1
+            """,
+            characters,
+        )
+        return rows[0][0] if rows else None
+
+    def turns(self, most: int) -> list[TurnSpan]:
+        highest = self._row("SELECT ifnull(max(last_turn), 0) FROM frame WHERE log_id = ?")[0]
+        rows = self._connection.execute(
+            """
+            SELECT min(turn), max(turn), min(ordinal), min(time), max(time), sum(kind = 'turn_end'),
+                   min(CASE WHEN kind = 'user' THEN ordinal END)
+            FROM entry WHERE log_id = ? AND turn IS NOT NULL AND NOT synthetic
+            GROUP BY turn / ? ORDER BY min(ordinal) LIMIT ?
+            """,
+            (self._log_id, highest // most + 1, 2 * most),
+        ).fetchall()
+        prompts = self._prompt_lines([row[6] for row in rows if row[6] is not None])
+        return [TurnSpan(*row[:6], prompts.get(row[6], "")) for row in rows]
+
+    def _prompt_lines(self, ordinals: list[int]) -> dict[int, str]:
+        rows = self._rows(
+            """
+            SELECT entry.ordinal, substr(text, 1, ?2) FROM json_each(?3) AS wanted
+            CROSS JOIN entry ON log_id = ?1 AND ordinal = wanted.value AND kind = 'user'
+            """,
+            PROMPT_CHARS,
+            msgspec.json.encode(ordinals).decode(),
+        )
+        return {row[0]: " ".join(row[1].split()) for row in rows}
+
     def prompts(self, ordinal: int, text: str) -> list[int]:
         rows = self._rows(
             """
@@ -183,6 +238,8 @@ class Walk:
         self.records = self.own = 0
         self._frames = FrameMap(0, 0)
         self._moments: list[tuple[int, int]] = []
+        self._turns: list[TurnSpan] = []
+        self._answer = ""  # the last one
         self._prompts: dict[int, list[int]] = defaultdict(list)  # ordinals by the hash of the text
         self._replacers: dict[int, tuple[int, int]] = {}
         self._replaced: dict[int, list[int]] = {}
@@ -240,6 +297,27 @@ class Walk:
         at = bisect_left(self._moments, (ordinal, 0))
         return self._moments[at] if at < len(self._moments) else None
 
+    def last_answer(self, characters: int) -> str | None:
+        return redact.mask(self._answer)[0][:characters] if self._answer else None
+
+    def turns(self, most: int) -> list[TurnSpan]:
+        step = max((span.last for span in self._turns), default=0) // most + 1
+        groups = [list(spans) for _, spans in groupby(self._turns, lambda span: span.first // step)]
+        return [_joined(spans) for spans in groups[: 2 * most]]
+
+    def _note_turn(self, event: Event, texts: list[Text]) -> None:
+        """Count an event that says something to its turn."""
+        turn = self.digest.turn
+        if turn is None or not texts:
+            return
+        told = [text.text for text in texts if text.kind == "user"]
+        prompt = " ".join(redact.mask(told[0])[0][:PROMPT_CHARS].split()) if told else ""
+        bad = sum(text.kind == "turn_end" for text in texts)
+        span = TurnSpan(turn, turn, event.ordinal, event.time, event.time, bad, prompt)
+        if self._turns and self._turns[-1].last == turn:
+            span = _joined([self._turns.pop(), span])
+        self._turns.append(span)
+
     def prompts(self, ordinal: int, text: str) -> list[int]:
         return [at for at in self._prompts.get(hash(text), []) if at >= ordinal]
 
@@ -265,12 +343,15 @@ class Walk:
         if event.time is not None and event.ordinal % _MOMENTS == 0:
             self._moments.append((event.ordinal, event.time))
         if self.digest.inherited_count != border:
-            self.own = 0
+            self.own, self._answer = 0, ""
         texts = documents.extract(event, tool_result_chars=self._tool_result_chars)
         self.own += len(texts)
+        self._note_turn(event, texts)
         for text in texts:
             if text.kind == "user":
                 self._prompts[hash(redact.mask(text.text)[0])].append(event.ordinal)
+            if text.kind == "assistant":
+                self._answer = text.text
         if event.seq is None:
             return
         for node in change.shadowed:
@@ -281,6 +362,19 @@ class Walk:
         if sources and not isinstance(sources, InvalidSurface):
             for source in dict.fromkeys(sources):
                 self._citing[source].append((event.ordinal, event.seq))
+
+
+def _joined(spans: Sequence[TurnSpan]) -> TurnSpan:
+    times = [time for span in spans for time in (span.started, span.ended) if time is not None]
+    return TurnSpan(
+        min(span.first for span in spans),
+        max(span.last for span in spans),
+        spans[0].ordinal,
+        min(times, default=None),
+        max(times, default=None),
+        sum(span.bad_ends for span in spans),
+        next((span.prompt for span in spans if span.prompt), ""),
+    )
 
 
 def _facts(path: Path) -> os.stat_result:

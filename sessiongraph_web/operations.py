@@ -26,6 +26,7 @@ from sessiongraph_web.answers import (
     ShareOffer,
     Status,
     TimelinePage,
+    TurnList,
     WorkspaceList,
     WrittenEvent,
 )
@@ -125,6 +126,10 @@ class SessionGraph:
     def session(self, caller: Caller, request: SessionRequest) -> SessionPage:
         """Read one session: its head, its relatives, a page of its events."""
         return self._read(lambda view: reads.session(view, caller, request))
+
+    def turns(self, caller: Caller, request: SessionRequest) -> TurnList:
+        """List the turns of a whole session; very many are put together."""
+        return self._read(lambda view: reads.turns(view, caller, request))
 
     def follow(self, caller: Caller, request: SessionRequest) -> Followed:
         """Say where the log of a session is, and how many records it holds by now."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import inbox, lineage, lines, loose, reading, redact
+from sessiongraph_web import inbox, lineage, lines, loose, reading, redact, turnlist
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     Branch,
@@ -18,6 +17,7 @@ from sessiongraph_web.answers import (
     Lineage,
     Relative,
     SessionPage,
+    TurnList,
     WrittenEvent,
 )
 from sessiongraph_web.corpus import Located, View
@@ -26,7 +26,8 @@ from sessiongraph_web.filters import EventRequest, SessionRequest
 from sessiongraph_web.models import Event
 from sessiongraph_web.reading import LogReader
 
-MOST_NAMED: Final = 50  # sessions beside its children that one page looks up
+MOST_NAMED: Final = 12  # sessions that one page looks up for what they said last
+SAID_CHARS: Final = 2000
 LEAD_IN: Final = 6  # records before the one asked for, on a page that cannot begin earlier
 
 
@@ -36,12 +37,12 @@ def session(view: View, caller: Caller, request: SessionRequest) -> SessionPage:
     reader = LogReader(view, located)
     start, turn, events, more = _page(reader, request)
     views, masked = _masked(caller, request.redact, reader.views(turn, events, clip=True))
-    children = lineage.children(view, caller, located)
+    children, named = _heard(view, caller, events, lineage.children(view, caller, located))
     return SessionPage(
         session=view.summary(caller, located),
         parent=lineage.parent(view, caller, located),
         children=children,
-        named=list(_named(view, caller, events, {child.id for child in children})),
+        named=named,
         damage=view.damage(located),
         events=views,
         first_ordinal=start,
@@ -51,6 +52,11 @@ def session(view: View, caller: Caller, request: SessionRequest) -> SessionPage:
         ran_later=inbox.run_later(reader, events) if more else [],
         masked=masked,
     )
+
+
+def turns(view: View, caller: Caller, request: SessionRequest) -> TurnList:
+    """List the turns of a whole session."""
+    return turnlist.turns(view, caller, _authorized(view, caller, request), masked=request.redact)
 
 
 def event(view: View, caller: Caller, request: EventRequest) -> EventPage:
@@ -140,15 +146,22 @@ def _wanted_record(reader: LogReader, request: SessionRequest) -> int:
     return max(0, reader.map.records - 1) if request.last else 0
 
 
-def _named(view: View, caller: Caller, events: list[Event], known: Collection[str | None]) -> Iterator[Relative]:
-    """Yield the visible sessions that events name as a child or a sender, as what a fork copied may do."""
-    data = [event.data for event in events]
-    ids = [one.get("childId") or loose.at(one, "source.senderSessionId") for one in data]
-    wanted = dict.fromkeys(name for one in ids if (name := loose.string(one)) and name not in known)
-    for name in islice(wanted, MOST_NAMED):
+def _heard(
+    view: View, caller: Caller, events: list[Event], children: list[Relative]
+) -> tuple[list[Relative], list[Relative]]:
+    """Return the children, and the other visible sessions that events name as a child or a sender, as what a fork
+    copied may do; those that are named here with what they said last."""
+    ids = [event.data.get("childId") or loose.at(event.data, "source.senderSessionId") for event in events]
+    wanted = list(dict.fromkeys(name for one in ids if (name := loose.string(one))))[:MOST_NAMED]
+    known = {child.id: child for child in children}
+    heard: dict[str | None, Relative] = {}
+    for name in wanted:
         for found in view.exactly(caller, name)[:1]:
             title = found.row["title"] if found.is_indexed else None
-            yield Relative(id=found.id, log_id=found.log_id, title=title, link="subagent")
+            relative = known.get(name) or Relative(id=name, log_id=found.log_id, title=title, link="subagent")
+            heard[name] = msgspec.structs.replace(relative, said=view.map_of(found).last_answer(SAID_CHARS))
+    others = [relative for name, relative in heard.items() if name not in known]
+    return [heard.get(child.id, child) for child in children], others
 
 
 def _target(reader: LogReader, request: EventRequest) -> Event:

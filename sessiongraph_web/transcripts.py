@@ -332,6 +332,7 @@ class _Teller:
             facts.brief(event.data.get("mode")),
             known=child is not None,
             title=markup.clip(child.title, facts.LABEL_CHARS) if child and child.title else None,
+            said=bodies.markdown(child.said, self._allowance) if child and child.said else None,
         )
 
     def _end(self, event: EventView) -> Iterator[Card]:

@@ -1,13 +1,19 @@
-// Marks the turn that is being read in the list of turns beside the transcript.
+// The list of all turns beside the transcript: marks the one that is being read, and goes to those on this page.
 customElements.define("turn-rail", class extends HTMLElement {
   connectedCallback() {
-    this.links = new Map([...this.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
+    this.links = new Map();
     this.seen = new Set();
     this.watch = new IntersectionObserver((entries) => this.note(entries), { rootMargin: "-72px 0px -55% 0px" });
-    for (const id of this.links.keys()) {
-      const turn = document.getElementById(id);
-      if (turn) this.watch.observe(turn);
+    for (const link of this.querySelectorAll("a")) {
+      const turn = document.getElementById(link.hash.slice(1))?.closest(".turn");
+      if (!turn || this.links.has(turn)) continue;
+      this.links.set(turn, link);
+      this.watch.observe(turn);
     }
+    this.go = this.go ?? ((event) => this.follow(event));
+    this.addEventListener("click", this.go);
+    if (!this.placed) this.querySelector(".here")?.scrollIntoView({ block: "nearest" });
+    this.placed = true;
   }
 
   disconnectedCallback() {
@@ -20,12 +26,25 @@ customElements.define("turn-rail", class extends HTMLElement {
     this.connectedCallback();
   }
 
+  // A turn that is on this page needs no other one.
+  follow(event) {
+    const link = event.target.closest("a");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!document.getElementById(link.hash.slice(1))) return;
+    event.preventDefault();
+    location.hash = link.hash;
+  }
+
   note(entries) {
-    for (const { target, isIntersecting } of entries) this.seen[isIntersecting ? "add" : "delete"](target.id);
-    const current = [...this.links.keys()].find((id) => this.seen.has(id));
+    for (const { target, isIntersecting } of entries) this.seen[isIntersecting ? "add" : "delete"](target);
+    const current = [...this.links.keys()].find((turn) => this.seen.has(turn));
     if (!current) return;
-    for (const [id, link] of this.links) link.toggleAttribute("aria-current", id === current);
-    this.links.get(current).setAttribute("aria-current", "true");
-    this.links.get(current).scrollIntoView({ block: "nearest" });
+    const list = this.parentElement;
+    for (const [turn, link] of this.links) {
+      if (turn !== current) { link.removeAttribute("aria-current"); continue; }
+      link.setAttribute("aria-current", "true");
+      const top = link.offsetTop - list.offsetTop;
+      if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 40) list.scrollTop = top - 80;
+    }
   }
 });

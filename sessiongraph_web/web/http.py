@@ -34,9 +34,7 @@ Parameters = Mapping[str, Sequence[str]]
 MAX_PARAMETERS: Final = 1000
 FORM_BYTES: Final = 64 * 1024  # of what a form of ours posts
 NAME_CHARS: Final = 60
-PAGE_PARAMETERS: Final = frozenset(
-    {"view"}
-)  # what only the looks of a page depend on; operations never see these
+PAGE_PARAMETERS: Final = frozenset({"view", "hide", "find"})  # the looks of a page: operations never see these
 ZONE_COOKIE: Final = "sg_zone"
 THEME_COOKIE: Final = "sg_theme"
 PRIVATE: Final = {"cache-control": "private, no-store"}
@@ -91,7 +89,8 @@ class View:
 
     An answer that is a dictionary goes out as JSON as it stands. `zoned` views take the reader's time zone from a
     cookie where the request names none; `static` ones hold nothing of a log. `blank` names the page of a request
-    that asks nothing yet, as an empty search; to programs that is an error.
+    that asks nothing yet, as an empty search; to programs that is an error. `onward` sends a reader from the page
+    of an answer to another one.
     """
 
     operate: Callable[[Asked], Answer | Redirect | File | Asset | live.Following | dict[str, Any]]
@@ -100,6 +99,7 @@ class View:
     zoned: bool = False
     static: bool = False
     blank: Callable[[Asked], str | None] = field(default=lambda _asked: None)
+    onward: Callable[[Any, Asked], str | None] = field(default=lambda _answer, _asked: None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +178,9 @@ def _respond(
             return _json(request, answer)
         if _wants_json(request):
             return _json(request, presentation.envelope(answer))
+        onward = view.onward(answer, asked)
+        if onward is not None:
+            return Response.redirect(onward)
         context = {"answer": answer, "asked": asked} | view.context(answer, asked)
         return _html(datasette, request, caller, view.template, context)
     except SessionGraphError as error:

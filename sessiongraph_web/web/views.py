@@ -27,7 +27,7 @@ from sessiongraph_web.answers import (
 from sessiongraph_web.corpus import log_limits
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
-from sessiongraph_web.web import live, offline, render, searching, signin
+from sessiongraph_web.web import inside, live, offline, render, searching, signin
 from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 
 RECENT: Final = 10  # sessions on the home page
@@ -67,7 +67,31 @@ def _session(asked: Asked) -> SessionPage:
 
 def _session_context(answer: SessionPage, asked: Asked) -> dict[str, Any]:
     focused = asked.looks.get("view") == ["focus"]
-    return {"turns": presentation.transcript(answer, focused=focused), "focused": focused}
+    turns = presentation.transcript(answer, focused=focused)
+    request = filters.parse_session(answer.session.id, asked.parameters, asked.settings)
+    listed = asked.product.turns(asked.caller, request)
+    kept = inside.kept(asked.looks)
+    found = None
+    if inside.wanted(asked.looks) and asked.settings.search:
+        found = inside.find(asked.product, asked.caller, answer, kept, request.at, asked.links)
+    return {
+        "turns": turns,
+        "focused": focused,
+        "rail": inside.rail(listed, answer, turns, kept, asked.links),
+        "kept": kept,
+        "hidden": inside.hidden(asked.looks),
+        "found": found,
+    }
+
+
+def _first_hit(answer: SessionPage, asked: Asked) -> str | None:
+    """Say where a search inside a session that names no place goes: to its first hit."""
+    query = inside.wanted(asked.looks)
+    if not query or not asked.settings.search or not filters.PLACES.isdisjoint(asked.parameters):
+        return None
+    hits = inside.search(asked.product, asked.caller, answer.session.id, query).entries
+    kept = {**asked.parameters, **inside.kept(asked.looks)}
+    return inside.jump(answer, hits[0].ordinal, kept, asked.links) if hits else None
 
 
 def _session_live(asked: Asked) -> live.Following:
@@ -216,7 +240,7 @@ def _static(asked: Asked) -> Asset:
 
 HOME: Final = View(_home, "home.html", _home_context, zoned=True)
 SEARCH: Final = View(_search, "search.html", _search_context, zoned=True, blank=_search_blank)
-SESSION: Final = View(_session, "session.html", _session_context)
+SESSION: Final = View(_session, "session.html", _session_context, onward=_first_hit)
 SESSION_LIVE: Final = View(_session_live)
 EVENTS: Final = View(_session, "events.html", _events_context)
 EVENT: Final = View(_event, "event.html", _event_context)

@@ -1,0 +1,153 @@
+"""Getting about inside a session: the rail of all turns, finding with hits before and behind, what is hidden."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncIterator
+from html import unescape
+from pathlib import Path
+from typing import Final
+
+import pytest
+import pytest_asyncio
+from datasette.app import Datasette
+
+from sessiongraph_web import access
+from tests.asgi import Answer, Pairs, ask
+from tests.builders import Log
+from tests.world import HOME, World
+
+pytestmark = pytest.mark.asyncio
+
+TURNS: Final = 60
+WORD: Final = "amberfish"
+HITS: Final = (7, 31, 55)  # the turns that hold the word
+RAIL: Final = re.compile(
+    r'<li(?P<here> class="here")?><a href="(?P<url>[^"]+)"[^>]*><span class="turn-number">(?P<n>[^<]+)'
+)
+
+
+class Site:
+    """A served world, asked as its owner."""
+
+    def __init__(self, world: World, datasette: Datasette) -> None:
+        self.world, self.datasette = world, datasette
+        self.owner: Pairs = [("authorization", f"Bearer {world.token(access.OWNER)}")]
+
+    async def get(self, path: str) -> Answer:
+        return await ask(self.datasette, path, headers=self.owner)
+
+    async def page(self, **given: str) -> str:
+        query = "&".join(f"{name}={value}" for name, value in given.items())
+        answer = await self.get(f"/sessions/{self.world.ids['long']}?{query}")
+        assert answer.status == 200
+        return answer.text
+
+
+def _long() -> Log:
+    log = Log(HOME)
+    for number in range(1, TURNS + 1):
+        word = WORD if number in HITS else "plain"
+        log.turn(f"prompt {number} {word}", f"answer {number}", [("bash", '{"command":"ls"}', "ok")])
+    log.start_turn("and then it broke")
+    log.end_turn(kind="error", error={"message": "no"})
+    return log
+
+
+@pytest_asyncio.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    world = World(tmp_path / "sessions", tmp_path / "index")
+    parent = world.write("long", _long())
+    many = Log(HOME)
+    for number in range(1000):
+        many.turn(f"p{number}", "a")
+    world.write("many", many)
+    child = Log(HOME, parent=parent.id, origin="subagent").turn("count", f"There are **{WORD}** three.")
+    world.write("child", child)
+    boss = Log(HOME)
+    boss.start_turn("delegate")
+    boss.event("subagent/catalog", {"childId": child.id, "mode": "one-shot", "label": "Counter"})
+    boss.end_turn()
+    world.write("boss", boss)
+    datasette = world.build().serve()
+    await datasette.invoke_startup()
+    yield Site(world, datasette)
+    await datasette.invoke_shutdown()
+
+
+async def test_the_rail_has_every_turn_on_every_page(site: Site) -> None:
+    """Whichever page is read, all turns are marks, those of the page are marked, and a bad end is told."""
+    for given in ({}, {"last": "1"}, {"at": "200"}):
+        page = await site.page(**given)
+        assert [found["n"] for found in RAIL.finditer(page)] == [str(n) for n in range(1, TURNS + 2)]
+        shown = set(re.findall(r'aria-label="Turn (\d+)"', page))
+        assert {found["n"] for found in RAIL.finditer(page) if found["here"]} == shown
+        assert page.count('title="1 failure"') == 1
+
+
+async def test_a_mark_leads_to_its_turn(site: Site) -> None:
+    """Its link opens the page that holds the turn's prompt, and names it."""
+    page = await site.page()
+    for found in list(RAIL.finditer(page))[::13]:
+        url = unescape(found["url"])
+        target = await site.get(url.partition("#")[0])
+        anchor = url.partition("#")[2]
+        assert re.search(rf'<article class="card prompt[^"]*" id="{anchor}"', target.text), url
+        assert f"prompt {found['n']} " in target.text
+
+
+async def test_very_many_turns_are_put_together(site: Site) -> None:
+    """A thousand turns are a bounded number of marks that leave none out."""
+    page = (await site.get(f"/sessions/{site.world.ids['many']}")).text
+    labels = [found["n"] for found in RAIL.finditer(page)]
+    ranges = [tuple(map(int, label.split("–"))) for label in labels]
+    assert 100 <= len(labels) <= 400
+    assert (ranges[0][0], ranges[-1][-1]) == (1, 1000)
+    assert all(after[0] == before[-1] + 1 for before, after in itertools.pairwise(ranges))
+
+
+async def test_finding_goes_from_hit_to_hit_over_all_pages(site: Site) -> None:
+    """A search inside a session opens its first hit; each hit leads to the next, and back."""
+    first = await site.get(f"/sessions/{site.world.ids['long']}?find={WORD}")
+    assert first.status == 302
+    url: str | None = first.header("location")
+    seen, back = [], None
+    while url:
+        page = (await site.get(url.partition("#")[0])).text
+        anchor = url.partition("#")[2]
+        card = re.search(rf'<article class="card prompt found" id="{anchor}".*?</article>', page, re.DOTALL)
+        assert card, url
+        seen.append(int(re.search(r"prompt (\d+)", card[0])[1]))  # type: ignore[index]
+        assert f"{len(seen)} of {len(HITS)} matches" in page
+        ways = {
+            label: unescape(href) for href, label in re.findall(r'href="([^"]+)" data-hit="[^"]+">(\w+)', page)
+        }
+        assert ways.get("Previous") == back
+        back, url = url, ways.get("Next")
+    assert seen == list(HITS)
+
+
+async def test_what_is_not_there_is_said(site: Site) -> None:
+    """A search without a hit stays where the reader is and says so."""
+    page = await site.page(find="greyheron")
+    assert "0 matches" in page
+
+
+async def test_the_address_says_what_is_hidden(site: Site) -> None:
+    """Kinds that are hidden are so after a reload, and on the pages that this one leads to."""
+    page = await site.page(hide="tools,notes", view="focus")
+    boxes = dict(re.findall(r'id="show-(\w+)" value="\w+"( checked)?', page))
+    assert boxes == {"tools": "", "reasoning": " checked", "context": " checked", "notes": ""}
+    following = unescape(re.search(r'rel="next" href="([^"]+)"', page)[1])  # type: ignore[index]
+    assert "hide=tools%2Cnotes" in following
+    assert "view=focus" in following
+
+
+async def test_a_subagent_unfolds_what_it_said_last(site: Site) -> None:
+    """The card of a child holds its last answer as Markdown, folded."""
+    page = (await site.get(f"/sessions/{site.world.ids['boss']}")).text
+    card = re.search(r'<article class="card subagent.*?</article>', page, re.DOTALL)
+    assert card
+    assert "<details" in card[0]
+    assert f"There are <strong>{WORD}</strong> three." in card[0]
