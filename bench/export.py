@@ -2,7 +2,9 @@
 """Measure the archive of a store's largest session against `zip -1` on the same bytes, and its memory.
 
     bench/export.py STORE [--rounds 5]
+    bench/export.py --synthetic 500 [--rounds 2]
 
+`--synthetic` makes a session of so many megabytes of text (answers of made-up words) and takes that.
 Both run in turn, in wall time; the best of the rounds counts on both sides. Memory is the resident peak of a
 process of its own, above what it held before it began. Budgets: 0.8 x the speed of `zip -1`, 32 MB.
 """
@@ -11,18 +13,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import zstandard
+
 from sessiongraph_web import export, logs
+from sessiongraph_web.models import Header
+
+FRAME_BYTES = 100_000  # of text in each append of a synthetic session
 
 
 def pack(path: Path, *, redact: bool = False) -> int:
     """Make the archive of one log and return its size."""
-    source = export.Source(0, path, path.parent.name, None, 4)
+    header = logs.peek_header(path)
+    assert isinstance(header, Header)
+    source = export.Source(0, path, header.id, header.cwd, header.version)
     download = export.zip_download(
         source, [], attachments=path.parent / "none", redact=redact, limits=logs.Limits()
     )
@@ -57,10 +67,29 @@ def memory(path: Path, redact: bool) -> int:
     return int(subprocess.run(arguments, capture_output=True, check=True).stdout)
 
 
+def synthesize(path: Path, megabytes: int) -> None:
+    """Write a session of tool output and answers, cut into frames as dsh cuts its appends."""
+    chance = random.Random(0)
+    words = [
+        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz_/", k=chance.randint(2, 12))) for _ in range(5000)
+    ]
+    path.parent.mkdir(parents=True)
+    header = {"type": "session", "version": 4, "id": path.parent.name, "createdAt": 0, "cwd": "/w/large"}
+    compressor = zstandard.ZstdCompressor()
+    with path.open("wb") as file:
+        file.write(compressor.compress(json.dumps(header).encode() + b"\n"))
+        for seq in range(megabytes * 1_000_000 // FRAME_BYTES):
+            text = " ".join(chance.choices(words, k=FRAME_BYTES // 7))[:FRAME_BYTES]
+            message = {"role": "assistant", "content": [{"type": "text", "text": text}], "id": f"m{seq}"}
+            event = {"type": "assistant/message", "seq": seq, "time": seq, "data": {"message": message}}
+            file.write(compressor.compress(json.dumps(event | {"surfaceOp": "append"}).encode() + b"\n"))
+
+
 def main() -> None:
     """Run the benchmark and print its figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", type=Path)
+    parser.add_argument("store", type=Path, nargs="?")
+    parser.add_argument("--synthetic", type=int, metavar="MB", help="measure a made-up session of this size")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--redact", action="store_true", help=argparse.SUPPRESS)
@@ -70,16 +99,25 @@ def main() -> None:
         pack(options.store, redact=options.redact)
         print(resident("VmHWM") - idle)
         return
-    giant = max(logs.discover(options.store).logs, key=lambda log: log.size).path
     with tempfile.TemporaryDirectory() as folder:
-        text = Path(folder) / "session.jsonl"
-        with text.open("wb") as file:
-            file.writelines(logs.plain_text(giant))
-        size = text.stat().st_size
-        rounds = [(seconds(giant), zip_seconds(text)) for _ in range(options.rounds)]
+        if options.synthetic:
+            giant = Path(folder) / "store" / "--w-large--" / "large" / "session.v4.jsonl.zstd"
+            synthesize(giant, options.synthetic)
+        else:
+            giant = max(logs.discover(options.store).logs, key=lambda log: log.size).path
+        print(json.dumps(measured(giant, Path(folder), options.rounds), indent=1))
+
+
+def measured(giant: Path, folder: Path, count: int) -> dict[str, object]:
+    """Return the figures of one log."""
+    text = folder / "session.jsonl"
+    with text.open("wb") as file:
+        file.writelines(logs.plain_text(giant))
+    size = text.stat().st_size
+    rounds = [(seconds(giant), zip_seconds(text)) for _ in range(count)]
     ours, theirs = (min(column) for column in zip(*rounds, strict=True))
     peaks = {redact: memory(giant, redact) for redact in (False, True)}
-    figures = {
+    return {
         "text_bytes": size,
         "archive_bytes": pack(giant),
         "mb_per_second": round(size / ours / 1e6, 1),
@@ -90,7 +128,6 @@ def main() -> None:
         "masked_peak_mb_above_idle": round(peaks[True] / 2**20, 1),
         "within_budget": theirs / ours >= 0.8 and peaks[False] <= 32 * 2**20,
     }
-    print(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":
