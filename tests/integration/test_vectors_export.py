@@ -17,6 +17,7 @@ import pytest
 from sessiongraph_web import logs
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.export import Source, zip_download
+from sessiongraph_web.models import Header
 from tests.attachments import put_attachment
 from tests.builders import Log
 from tests.shared import shared_folders
@@ -104,10 +105,16 @@ def _recordable(content: bytes) -> bytes:
     if len(content) > LONGEST_TEXT:
         return _size(len(content))
     try:
-        lines = [json.loads(line) for line in content.splitlines()]
+        lines = [_less_id(json.loads(line)) for line in content.splitlines()]
     except ValueError:
         return content
     return "\n".join(json.dumps(line, sort_keys=True) for line in lines).encode()
+
+
+def _less_id(line: Any) -> Any:
+    """Return a header without its id (see `_named`), and any other line as it is."""
+    is_header = isinstance(line, dict) and line.get("type") == "session"
+    return {key: value for key, value in line.items() if key != "id"} if is_header else line
 
 
 def _size(size: int) -> bytes:
@@ -133,9 +140,27 @@ def _sources(given: dict[str, Any], tmp_path: Path) -> list[Source]:
             content = _unfolded(given["artifacts"][session_id]["content"])
             for image_id in _image_ids(content):
                 put_attachment(tmp_path / "attachments", f"bytes:{image_id}".encode(), kind="image")
-            path.write_text(_with_hashes(content), "utf-8")
-        sources.append(Source(number, path, session_id, "/w", 0))
+            path.write_text(_named(_with_hashes(content), session_id), "utf-8")
+        sources.append(Source(number, path, session_id, _cwd(path), 0))
     return sources
+
+
+def _named(content: str, session_id: str) -> str:
+    """Give an artifact's header the id that it is asked under: in two records they differ, as no store's do."""
+    first, newline, rest = content.partition("\n")
+    try:
+        header = json.loads(first)
+    except ValueError:
+        return content
+    if header.get("type") != "session" or header["id"] == session_id:
+        return content
+    return json.dumps(header | {"id": session_id}, separators=(",", ":")) + newline + rest
+
+
+def _cwd(path: Path) -> str | None:
+    """Return what the header of an artifact says, as the catalog would."""
+    header = logs.peek_header(path) if path.exists() else None
+    return header.cwd if isinstance(header, Header) else None
 
 
 def _preorder(branches: list[dict[str, Any]], seen: set[str]) -> Iterator[str]:
