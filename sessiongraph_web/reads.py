@@ -123,6 +123,8 @@ def _page(reader: LogReader, request: SessionRequest) -> tuple[int, int | None, 
         return request.ordinal, *_taken(reader, request.ordinal, request.limit)
     target = _wanted_record(reader, request)
     start = target - target % request.limit
+    if target - start < LEAD_IN:  # what was asked for is shown among its neighbours
+        start = max(0, start - LEAD_IN)
     turn, events, more = _taken(reader, start, request.limit)
     if more and events[-1].ordinal < target:  # the page is full before it comes to the record
         start = max(start, target - LEAD_IN)

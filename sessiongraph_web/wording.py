@@ -34,6 +34,11 @@ FACETS: Final[dict[str, str]] = {
     "model": "Model",
     "month": "Month",
 }
+FLAGS: Final[dict[str, str]] = {
+    "roots": "no forks, no subagents",
+    "inherited": "with what forks copied",
+    "live": "live now",
+}
 STATES: Final[dict[str, str]] = {
     "indexed": "read whole",
     "partial": "read in part: something in it is damaged",

@@ -60,9 +60,9 @@ class Links:
             return self.session(session, "/events/-", ordinal=ordinal)
         return self.session(session, f"/events/{seq}", ordinal=ordinal if repeated else None)
 
-    def place(self, session: SessionSummary, ordinal: int) -> str:
-        """Return the address of an event inside the transcript."""
-        return self.session(session, at=ordinal) + f"#e{ordinal}"
+    def place(self, session: SessionSummary, ordinal: int, find: str | None = None) -> str:
+        """Return the address of an event inside the transcript, with what led there."""
+        return self.session(session, at=ordinal, find=find) + f"#e{ordinal}"
 
     def trace(self, session: SessionSummary) -> str:
         """Return the address of a session's lineage."""

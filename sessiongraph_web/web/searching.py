@@ -17,6 +17,7 @@ Parameters = Mapping[str, Sequence[str]]
 FACET_ROWS: Final = 8
 FACETS: Final = ("workspace", "tool", "model", "month")
 NOT_CHIPS: Final = frozenset({"q", "cursor", "limit", "sort", "group", "match", "tz"})
+FORM: Final = ("after", "before", "session", "tool", "surfaces", "types", "match", "roots", "inherited", "live")
 SORTS: Final = {"relevance": "Best match", "newest": "Newest", "oldest": "Oldest"}
 FULL_ROWS: Final = 40  # on longer pages each session shows its best hit alone
 
@@ -50,11 +51,14 @@ class Offers:
     sorts: list[Choice]
     next_url: str | None
     show_more_hits: bool
+    kept: list[tuple[str, str]]  # what the form of more filters leaves as it is
+    instead: list[Choice]  # other ways to ask, where nothing was found
 
 
 def describe(answer: SearchPage, parameters: Parameters, links: Links) -> Offers:
     """Return what the page of this answer offers."""
-    base = without(parameters, "cursor")
+    given = {name: [value for value in values if value] for name, values in parameters.items()}
+    base = without({name: values for name, values in given.items() if values}, "cursor")
     return Offers(
         chips=list(_chips(base, links)),
         kinds=_kinds(answer, base, links),
@@ -65,7 +69,24 @@ def describe(answer: SearchPage, parameters: Parameters, links: Links) -> Offers
         ],
         next_url=_url(links, base | {"cursor": [answer.next_cursor]}) if answer.next_cursor else None,
         show_more_hits=len(answer.sessions) <= FULL_ROWS,
+        kept=[
+            (name, value) for name, values in base.items() for value in (values[1:] if name in FORM else values)
+        ],
+        instead=list(_instead(answer, base, links)),
     )
+
+
+def _instead(answer: SearchPage, parameters: Parameters, links: Links) -> Iterator[Choice]:
+    """Offer ways to ask for the same that find more than this one does."""
+    filters = [name for name in parameters if name not in NOT_CHIPS]
+    if filters:
+        yield Choice("the same without filters", _url(links, without(parameters, *filters)))
+    if answer.match == "phrase":
+        yield Choice("its words in any order", _url(links, without(parameters, "match")))
+    if answer.match != "text":
+        yield Choice("it as a piece of text, inside words too", _url(links, {**parameters, "match": ["text"]}))
+    if "inherited" not in parameters:
+        yield Choice("what forks copied from their parents too", _url(links, {**parameters, "inherited": ["1"]}))
 
 
 def _chips(parameters: Parameters, links: Links) -> Iterator[Choice]:
@@ -74,8 +95,15 @@ def _chips(parameters: Parameters, links: Links) -> Iterator[Choice]:
             continue
         for value in values:
             rest = {**parameters, name: [other for other in values if other != value]}
-            shown = wording.KINDS.get(value, value) if name == "kinds" else value
-            yield Choice(f"{name.replace('_', ' ')}: {shown}", _url(links, rest))
+            yield Choice(_said(name, value), _url(links, rest))
+
+
+def _said(name: str, value: str) -> str:
+    """Name a filter as a reader would."""
+    if value == "1" and name in wording.FLAGS:
+        return wording.FLAGS[name]
+    shown = wording.KINDS.get(value, value) if name == "kinds" else value
+    return f"{name.replace('_', ' ')}: {shown}"
 
 
 def _kinds(answer: SearchPage, parameters: Parameters, links: Links) -> list[Choice]:

@@ -151,3 +151,27 @@ async def test_a_subagent_unfolds_what_it_said_last(site: Site) -> None:
     assert card
     assert "<details" in card[0]
     assert f"There are <strong>{WORD}</strong> three." in card[0]
+
+
+async def test_every_hit_of_a_search_opens_at_its_event(site: Site) -> None:
+    """The page that a hit leads to holds the event, marked, with neighbours before and behind it."""
+    results = await site.get(f"/search?q={WORD}&group=none&kinds=user")
+    urls = [unescape(url) for url in re.findall(r'<a class="row-title" href="([^"]+)"', results.text)]
+    assert len(urls) == len(HITS)
+    for url in urls:
+        path, _, anchor = url.partition("#")
+        page = (await site.get(path)).text
+        places = [int(place) for place in re.findall(r' id="e(\d+)"', page)]
+        at = int(anchor.removeprefix("e"))
+        assert f'found" id="{anchor}"' in page
+        assert min(places) <= at - 3
+        assert max(places) >= at + 3
+
+
+async def test_a_search_says_how_to_go_on_where_nothing_is_found(site: Site) -> None:
+    """Without a hit the page offers other ways to ask; more filters are folded, with what was chosen in them."""
+    page = (await site.get("/search?q=greyheron&after=2026-01-01&tool=bash")).text
+    assert "Nothing found" in page
+    assert '<a href="/search?q=greyheron">the same without filters</a>' in page
+    assert 'name="after" aria-label="From" value="2026-01-01"' in page
+    assert 'name="tool" aria-label="Tool" value="bash"' in page

@@ -104,3 +104,32 @@ def test_the_next_page_keeps_the_search() -> None:
     assert describe(found(next_cursor="c"), {"q": ["广"], "tool": ["x"]}, Links()).next_url == (
         "/search?q=%E5%B9%BF&tool=x&cursor=c"
     )
+
+
+def test_the_form_of_more_filters_keeps_what_it_does_not_ask() -> None:
+    """Every other parameter comes along, and further values of those it asks; nothing that is blank."""
+    given = {"q": ["a"], "workspace": ["/w/a"], "tool": ["bash", "read"], "after": [""], "cursor": ["x"]}
+    offers = describe(found(), given, Links())
+    assert offers.kept == [("q", "a"), ("workspace", "/w/a"), ("tool", "read")]
+    assert [chip.label for chip in offers.chips] == ["workspace: /w/a", "tool: bash", "tool: read"]
+
+
+def test_flags_are_said_in_words() -> None:
+    """A chip of a flag says what it does."""
+    given = {"q": ["a"], "roots": ["1"], "live": ["1"], "kinds": ["tool_result"]}
+    chips = describe(found(), given, Links()).chips
+    assert [chip.label for chip in chips] == ["no forks, no subagents", "live now", "kinds: Tool output"]
+
+
+def test_other_ways_to_ask_are_offered() -> None:
+    """Each leads to the same query, asked so that it finds more."""
+    given = {"q": ["a"], "tool": ["bash"], "sort": ["newest"], "match": ["phrase"]}
+    assert describe(found(match="phrase"), given, Links()).instead == [
+        Choice("the same without filters", "/search?q=a&sort=newest&match=phrase"),
+        Choice("its words in any order", "/search?q=a&tool=bash&sort=newest"),
+        Choice("it as a piece of text, inside words too", "/search?q=a&tool=bash&sort=newest&match=text"),
+        Choice(
+            "what forks copied from their parents too",
+            "/search?q=a&tool=bash&sort=newest&match=phrase&inherited=1",
+        ),
+    ]
