@@ -412,6 +412,23 @@ async def test_signing_out_ends_the_sign_in_itself(served: Datasette) -> None:
     assert (await ask(served, "/-/logout", headers=headers)).status == 405
 
 
+async def test_every_page_offers_to_sign_out(served: Datasette, world: World) -> None:
+    """A form that works without a script, sent with an origin; who has not signed in is not offered it."""
+    signed_in = await sign_in(served)
+    offered = re.compile(r'<form class="sign-out" method="post" action="(/-/logout)"><button type="submit">')
+    session = f"/sessions/{world.ids['home']}"
+    for path in ("/", "/search", "/search?q=a", "/timeline", "/status", session, "/search?x=1"):
+        page = (await ask(served, path, headers=signed_in)).text
+        assert offered.findall(page) == ["/-/logout"], path
+        assert page.count('<meta name="referrer" content="same-origin">') == 1
+    assert not offered.search((await ask(served, "/")).text)
+
+    pressed = await ask(served, "/-/logout", **{**form(), "headers": [*form()["headers"], *signed_in]})
+
+    assert (pressed.status, pressed.header("location")) == (303, "/-/login")
+    assert (await ask(served, "/", headers=signed_in)).status == 401
+
+
 async def test_a_share_link_opens_what_the_token_grants(served: Datasette, world: World) -> None:
     """A token in a link signs browsers in again and again, to its own workspace, until it is revoked."""
     token = world.token(access.workspaces(HOME))
