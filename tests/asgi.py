@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,10 @@ async def ask(
     host: str | None = "localhost",
     client: str = "127.0.0.1",
 ) -> Answer:
-    """Send one request; `url` is the raw path with its query string, `host` None sends no Host header."""
+    """Send one request and stay until it is answered.
+
+    `url` is the raw path with its query string; `host` None sends no Host header.
+    """
     path, _, query = url.partition("?")
     given = [*([("host", host)] if host is not None else []), *headers]
     scope: dict[str, Any] = {
@@ -58,12 +62,18 @@ async def ask(
     }
     incoming = [{"type": "http.request", "body": body.encode(), "more_body": False}]
     sent: list[MutableMapping[str, Any]] = []
+    enough = asyncio.Event()
 
     async def receive() -> MutableMapping[str, Any]:
-        return incoming.pop(0) if incoming else {"type": "http.disconnect"}
+        if incoming:
+            return incoming.pop(0)
+        await enough.wait()
+        return {"type": "http.disconnect"}
 
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
+        if _is_enough(message):
+            enough.set()
 
     await datasette.app()(scope, receive, send)
     start = next(message for message in sent if message["type"] == "http.response.start")
@@ -72,6 +82,13 @@ async def ask(
         [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in start["headers"]],
         b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body"),
     )
+
+
+def _is_enough(message: MutableMapping[str, Any]) -> bool:
+    """Say whether a client would go now: at the end of a response, or at once where it has none."""
+    if message["type"] == "http.response.body":
+        return not message.get("more_body", False)
+    return any(value.startswith(b"text/event-stream") for _, value in message["headers"])
 
 
 def form(**values: str) -> dict[str, Any]:
