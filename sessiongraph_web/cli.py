@@ -33,10 +33,11 @@ from sessiongraph_web import (
     generation,
     indexer,
     presentation,
+    spellings,
 )
 from sessiongraph_web.access import Caller
 from sessiongraph_web.agents import Agent
-from sessiongraph_web.answers import Answer
+from sessiongraph_web.answers import Answer, SearchPage, Status, TimelinePage, WorkspaceList
 from sessiongraph_web.config import Settings
 from sessiongraph_web.console import Screen
 from sessiongraph_web.errors import CODES, SessionGraphError
@@ -99,8 +100,34 @@ def query(command: F) -> F:
         with _product(settings) as product:
             answer, render = command(product, caller, **rest)
             _print(answer, render, as_json=as_json)
+            if _is_empty(answer):
+                _offer_spellings(product, workspace)
 
     return wrapped  # type: ignore[return-value]
+
+
+def _is_empty(answer: Answer) -> bool:
+    """Say whether a list has nothing to show."""
+    match answer:
+        case SearchPage():
+            return not answer.sessions and not answer.entries
+        case TimelinePage() | Status():
+            return not answer.sessions
+        case WorkspaceList():
+            return not answer.workspaces
+    return False
+
+
+def _offer_spellings(product: SessionGraph, workspaces: tuple[str, ...]) -> None:
+    """Say under which other names a directory has sessions, to who asks on this machine."""
+    known = [found.cwd for found in product.workspaces(access.OWNER).workspaces]
+    for workspace in workspaces:
+        for other in spellings.others(workspace, known):
+            click.echo(
+                f"{console.safe(other)} may be the same directory under another name; its sessions are seen with"
+                f" --workspace {shlex.quote(console.safe(other))}",
+                err=True,
+            )
 
 
 def _caller(workspaces: tuple[str, ...]) -> Caller:
@@ -407,7 +434,7 @@ def mcp(sessions: Path | None, index: Path | None, workspace: str | None, http: 
         cwd = served.workspace(workspace, os.environ)
         for twin in served.twins(product, cwd):
             click.echo(
-                f"{console.safe(twin)} is the same directory under another name; its sessions are served with"
+                f"{console.safe(twin)} may be the same directory under another name; its sessions are served with"
                 f" --workspace {shlex.quote(console.safe(twin))}",
                 err=True,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from functools import partial
@@ -18,7 +17,7 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from sessiongraph_web import __version__, access
+from sessiongraph_web import __version__, access, spellings
 from sessiongraph_web.agents import Agent
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.operations import SessionGraph
@@ -80,9 +79,7 @@ def twins(product: SessionGraph, cwd: str) -> list[str]:
         known = product.workspaces(access.OWNER).workspaces
     except SessionGraphError:  # no index yet
         return []
-    real = os.path.realpath(cwd)
-    others = (found.cwd for found in known if found.cwd is not None and found.cwd != cwd)
-    return [other for other in others if os.path.realpath(other) == real]
+    return spellings.others(cwd, (found.cwd for found in known))
 
 
 def server(product: SessionGraph, cwd: str) -> Server[Any]:
