@@ -134,6 +134,7 @@ class View:
         self._walks: dict[int, Walk] = {}
         self._walk_bytes = WALK_BYTES
         self._families: dict[Caller, frozenset[int]] = {}
+        self._read: list[Located] = []
 
     def require_catalog(self) -> sqlite3.Connection:
         if self.catalog is None:
@@ -258,6 +259,15 @@ class View:
         if (header.id, header.cwd) != (located.id, located.cwd):
             raise not_found()
         return header
+
+    def will_read(self, located: Located) -> None:
+        """Note that events of a log go into the answer: `confirm` looks whose they are once they were read."""
+        self._read.append(located)
+
+    def confirm(self) -> None:
+        """Refuse an answer made of a log that became another session's between its check and its reading."""
+        for located in self._read:
+            self.check_header(located)
 
     def map_of(self, located: Located) -> LogMap:
         """Return where the records of a log are: as the index knows, else by walking over the log once."""
@@ -399,13 +409,17 @@ class Corpus:
                 stack.enter_context(generation.using(live))
                 catalog = stack.enter_context(self.pool.lease(live.catalog))
                 stack.enter_context(_one_state(catalog))
-            yield View(self.settings, self.pool, live, catalog, stack)
+            view = View(self.settings, self.pool, live, catalog, stack)
+            yield view
+            view.confirm()
 
     @contextmanager
     def bare_view(self) -> Iterator[View]:
         """Open a view without the index, for reading the store where the index cannot be used."""
         with ExitStack() as stack:
-            yield View(self.settings, self.pool, None, None, stack)
+            view = View(self.settings, self.pool, None, None, stack)
+            yield view
+            view.confirm()
 
     def close(self) -> None:
         self.pool.close()

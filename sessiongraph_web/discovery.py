@@ -104,9 +104,12 @@ def _visit(found: Discovery, store: Path, project: str, folder: os.DirEntry[str]
             _skip_stray(found, store, entry)
             continue
         try:
-            facts = entry.stat()
+            facts = entry.stat(follow_symlinks=False)
         except OSError as error:
             found.skipped.append(_skipped(store, entry, None, "unreadable", error.strerror or "no facts"))
+            continue
+        if stat.S_ISLNK(facts.st_mode):  # whatever it names was not written here as a log
+            found.skipped.append(_skipped(store, entry, facts, "unreadable", "a link, not a log"))
             continue
         if not stat.S_ISREG(facts.st_mode):
             found.skipped.append(_skipped(store, entry, facts, "unreadable", "not a regular file"))

@@ -70,6 +70,8 @@ class Reading:
                 match unit:
                     case Header() if (unit.id, unit.cwd) != (source.session_id, source.cwd):
                         raise SessionGraphError("SESSION_QUERY_SOURCE_CONFLICT")
+                    case Fault(code="bad_header") if source.cwd is not None:
+                        raise SessionGraphError("SESSION_QUERY_SOURCE_CONFLICT")
                     case Event():
                         self.events += 1
                         own, turn = documents.turn_of(unit, turn)

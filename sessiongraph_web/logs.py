@@ -157,9 +157,9 @@ def plain_text(path: Path, *, limits: Limits = Limits()) -> Iterator[bytes]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[frames.File]:
-    """Open a log for reading: once, never waiting for a pipe, never anything but a regular file."""
+    """Open a log for reading: once, never waiting for a pipe, never anything but a regular file of the store."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
     except OSError as error:
         raise _unreadable(error) from error
     try:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 import msgspec
 
+from sessiongraph_web import lines
 from sessiongraph_web.config import KIBI
 from sessiongraph_web.errors import SessionGraphError
 
@@ -79,6 +80,31 @@ def blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
+def of_session(pieces: Iterable[bytes], session_id: str, cwd: str | None) -> Iterator[bytes]:
+    """Yield the text of a log once its header says that it is this session's still; another's raises."""
+    begun = b""
+    unread = iter(pieces)
+    for piece in unread:
+        begun += piece
+        if b"\n" in begun.lstrip():
+            break
+    _require_session(begun, session_id, cwd)
+    yield begun
+    yield from unread
+
+
+def _require_session(text: bytes, session_id: str, cwd: str | None) -> None:
+    try:
+        header = lines.decode_header(text.lstrip().split(b"\n", 1)[0])
+    except lines.BadLine:
+        if cwd is None:  # a log without a header has no workspace
+            return
+    else:
+        if (header.id, header.cwd) == (session_id, cwd):
+            return
+    raise SessionGraphError("SESSION_QUERY_SOURCE_CONFLICT")
+
+
 def stored(path: Path) -> Iterator[bytes]:
     """Yield a file as it is."""
     with _readable(path) as file:
@@ -95,7 +121,7 @@ def require(path: Path) -> None:
 @contextmanager
 def _readable(path: Path) -> Iterator[BinaryIO]:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        if not stat.S_ISREG(path.lstat().st_mode):
             raise OSError("not a regular file")
         with path.open("rb") as file:
             yield file

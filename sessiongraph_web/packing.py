@@ -122,7 +122,8 @@ class Packer:
         if self._raw:
             pieces = logtext.stored(source.path)
         else:
-            blocks = logtext.blocks(logs.plain_text(source.path, limits=self._limits))
+            text = logs.plain_text(source.path, limits=self._limits)
+            blocks = logtext.of_session(logtext.blocks(text), source.session_id, source.cwd)
             pieces = self._masked(blocks, source, masking) if self._redact else self._watched(blocks, source)
         with closing(logtext.ahead(pieces)) as pieces:
             written = yield from self._write(name, logtext.modified(source.path), pieces)

@@ -32,6 +32,7 @@ class LogReader:
         self.limits = log_limits(view.settings)
         self.meter = logs.Meter()  # what the events of this operation cost
         self._view = view
+        view.will_read(located)
 
     @cached_property
     def map(self) -> LogMap:
