@@ -1,4 +1,4 @@
-"""The routes of the home page, workspaces, status and static files; our commands; what templates need anywhere."""
+"""The routes of home, workspaces, status and static files; our commands; what templates need anywhere."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class IndexMap:
             (self._log_id, highest // most + 1, 2 * most),
         ).fetchall()
         prompts = self._prompt_lines([row[6] for row in rows if row[6] is not None])
-        return [TurnSpan(*row[:6], prompts.get(row[6], "")) for row in rows]
+        return [TurnSpan._make((*row[:6], prompts.get(row[6], ""))) for row in rows]
 
     def _prompt_lines(self, ordinals: list[int]) -> dict[int, str]:
         rows = self._rows(

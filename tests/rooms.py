@@ -15,7 +15,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("framemap", "surfacerows", "jobs", "ledger", "planning", "logwriter", "recorder", "workers"),
         *("checking", "update", "indexer", "refresher"),
     ),
-    "reading": ("catalog", "logmap", "corpus", "lineage", "reading", "inbox", "turnlist", "reads", "lists", "following"),
+    "reading": (
+        *("catalog", "logmap", "corpus", "lineage", "reading", "inbox", "turnlist", "reads", "lists"),
+        *("following",),
+    ),
     "showing": (
         *("eventtypes", "facts", "terminal", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
         *("days", "pictures", "relations", "presentation", "console"),
@@ -27,9 +30,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "operations": ("operations",),
     "tools": ("toolschemas", "toolargs", "tooltext", "agents", "toolgraph", "tools", "mcp"),
     "web": (
-        *("web", "web.links", "web.downloads", "web.render", "web.searching", "web.inside", "web.databases", "web.permissions"),
-        *("web.app", "web.live", "web.http", "web.route", "web.signin", "web.offline", "web.views", "web.openapi", "web.routes"),
-        *("web.security", "web.entrypoint"),
+        *("web", "web.links", "web.downloads", "web.render", "web.searching", "web.inside", "web.databases"),
+        *("web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin", "web.offline"),
+        *("web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
     ),
     "command line": ("demo", "web.server", "cli", "__main__"),
 }

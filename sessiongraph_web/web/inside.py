@@ -78,7 +78,7 @@ def _start(turn: Turn) -> int:
 def jump(page: SessionPage, ordinal: int, kept: Parameters, links: Links) -> str:
     """Return the address of a record inside the transcript that keeps how the reader looks at it."""
     given = {name: list(values) for name, values in kept.items()}
-    return links.session(page.session, at=ordinal, **given) + f"#e{ordinal}"
+    return links.session(page.session, "", at=ordinal, **given) + f"#e{ordinal}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,6 @@ def start(datasette: Datasette, argv: Sequence[str]) -> None:
 def close(datasette: Datasette) -> None:
     """Close the product, and what the instance's requests left behind."""
     live.close(datasette)
-    live.close(datasette)
     _databases(datasette).close()
     app.close(datasette)
 
