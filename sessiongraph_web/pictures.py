@@ -57,12 +57,14 @@ class Heatmap:
     active_days: int
     first: str
     last: str
+    earlier: str | None  # the day that the calendar before this one ends with, if anything happened by then
+    later: str | None
 
 
-def heatmap(counts: Sequence[DayCount], today: date) -> Heatmap:
-    """Lay out the 53 weeks that end today, or with the last active day if that year holds none."""
+def heatmap(counts: Sequence[DayCount], today: date, until: date | None = None) -> Heatmap:
+    """Lay out the 53 weeks that end with a day: today, or the last active one if that year holds none."""
     by_day = {count.day: count for count in counts if count.sessions or count.entries}
-    end = _end(by_day, today)
+    end = min(until, today) if until else _end(by_day, today)
     start = end - timedelta(days=end.weekday(), weeks=WEEKS - 1)
     dates = [start + timedelta(days=offset) for offset in range((end - start).days + 1)]
     shown = [by_day[one.isoformat()] for one in dates if one.isoformat() in by_day]
@@ -75,6 +77,8 @@ def heatmap(counts: Sequence[DayCount], today: date) -> Heatmap:
         active_days=len(shown),
         first=dates[0].isoformat(),
         last=dates[-1].isoformat(),
+        earlier=(start - timedelta(days=1)).isoformat() if min(by_day, default="9") < start.isoformat() else None,
+        later=min(today, end + timedelta(weeks=WEEKS)).isoformat() if end < today else None,
     )
 
 

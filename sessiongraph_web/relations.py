@@ -38,7 +38,7 @@ def relations(trace: EventTrace | None) -> list[Relation]:
         Relation("Then by", "the rest of the chain of replacements", "right", trace.replacement_chain[1:]),
         Relation("Replaces", "lost their place to this one", "left", trace.replaced_event_seqs),
         Relation("Sources", "this one was made from", "left", trace.source_event_seqs),
-        Relation("Derived", "were made from this one", "right", trace.derived_event_seqs),
+        Relation("Derived", "made from this one", "right", trace.derived_event_seqs),
     ]
     return [relation for relation in found if relation.seqs]
 

@@ -302,7 +302,8 @@ class _Teller:
 
     def _summary(self, event: EventView) -> Iterator[Card]:
         replaced = len(loose.items(event.data.get("shadowedSeqs")))
-        label = f"Compacted: a summary took the place of {wording.count(replaced, 'event')}"
+        what = wording.count(replaced, "event") if replaced else "what came before"
+        label = f"Compacted: a summary took the place of {what}"
         tokens = loose.integer(event.data.get("shadowedTokenCount"))
         text = f"{wording.compact(tokens)} tokens" if tokens else ""
         body = bodies.markdown(loose.texts(event.data.get("summary")), self._allowance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
@@ -142,14 +142,23 @@ def _timeline(asked: Asked) -> TimelinePage:
 
 def _timeline_context(answer: TimelinePage, asked: Asked) -> dict[str, Any]:
     return {
-        "heatmap": _heatmap(answer),
+        "heatmap": _heatmap(answer, _day("".join(asked.looks.get("until", [])[:1]))),
         "days": days.by_day(answer),
         "day": next(iter(asked.parameters.get("day", [])), None),
     }
 
 
-def _heatmap(answer: TimelinePage) -> pictures.Heatmap:
-    return pictures.heatmap(answer.days, datetime.now(ZoneInfo(answer.zone)).date())
+def _heatmap(answer: TimelinePage, until: date | None = None) -> pictures.Heatmap:
+    return pictures.heatmap(answer.days, datetime.now(ZoneInfo(answer.zone)).date(), until)
+
+
+def _day(text: str) -> date | None:
+    """Read a day with a year of days before it; None for anything else."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if day.year > 1 else None
 
 
 def _workspaces(asked: Asked) -> WorkspaceList:

@@ -34,6 +34,21 @@ def test_an_old_history_is_shown_where_it_ended() -> None:
     assert (made.last, made.active_days) == ("2020-02-29", 1)
 
 
+def test_two_years_of_history_are_walked_year_by_year() -> None:
+    """Each calendar leads to the one before while anything happened then, and back up to today."""
+    history = [day("2024-12-01", 3), day("2025-06-01", 4), day("2026-11-01", 5)]
+    latest = pictures.heatmap(history, TODAY)
+    assert (latest.active_days, latest.earlier, latest.later) == (1, "2025-11-23", None)
+    before = pictures.heatmap(history, TODAY, date(2025, 11, 23))
+    assert (before.active_days, before.first, before.last) == (2, "2024-11-18", "2025-11-23")
+    assert (before.earlier, before.later) == (None, "2026-11-26")
+
+
+def test_no_calendar_goes_beyond_today() -> None:
+    """A day to come is as good as today."""
+    assert pictures.heatmap([], TODAY, date(2030, 1, 1)).last == "2026-11-26"
+
+
 def test_a_day_that_is_no_day_is_not_drawn() -> None:
     """A time outside the calendar spoils nothing."""
     assert pictures.heatmap([day("+010000-01-01", 3)], TODAY).active_days == 0
@@ -98,3 +113,15 @@ def test_titles_fit_their_boxes_by_width() -> None:
     """A Chinese character is as wide as two Latin letters."""
     assert pictures.fit("广告投放模块", 8) == "广告投…"
     assert pictures.fit("abcdefgh", 8) == "abcdefgh"
+
+
+def test_a_family_of_two_hundred_has_room_for_every_box_it_draws() -> None:
+    """No box covers another, every line ends at boxes, and what is not drawn is counted."""
+    children = [branch(f"child {n}", *(branch(f"grandchild {n}.{m}") for m in range(4))) for n in range(40)]
+    made = pictures.lineage(lineage(*children))
+    places = [(node.x, node.y) for node in made.nodes]
+    assert (len(made.nodes), made.left_out) == (pictures.MAX_NODES, 201 - pictures.MAX_NODES)
+    assert len(set(places)) == len(places)
+    assert len(made.edges) == len(made.nodes) - 1
+    assert made.width > max(x for x, _ in places) + pictures.NODE_WIDTH
+    assert made.height > max(y for _, y in places) + pictures.NODE_HEIGHT
