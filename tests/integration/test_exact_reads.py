@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ GENUINE = (
     "sessions-plaintext",
     "killed-before-resume",
 )
+LARGE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,21 @@ class Pair:
         session_id = getattr(header, "id", None)
         if session_id is None:
             return 0
-        pages = [list(_pages(product, session_id, log_id)) for product in (self.indexed, self.bare)]
+        is_large = (
+            sum(map(len, logs.plain_text(path))) > LARGE_BYTES
+        )  # without an index each read is a whole walk
+        limit, most, sample = (100, 3, 2) if is_large else (7, 1000, 60)
+        pages = [
+            list(islice(_pages(product, session_id, log_id, limit), most))
+            for product in (self.indexed, self.bare)
+        ]
         assert list(map(_plain, pages[1])) == list(map(_plain, pages[0]))
         lineages = [
             _asked(lambda p: p.trace(OWNER, _named(session_id, log_id)), p) for p in (self.indexed, self.bare)
         ]
         assert lineages[1] == lineages[0]
         shown = [shown for page in pages[0] for shown in page.events]
-        for event in _sample(shown):
+        for event in _sample(shown)[:sample]:
             request = filters.EventRequest(id=session_id, log_id=log_id, ordinal=event.ordinal, before=2, after=2)
             for ask in (SessionGraph.event, SessionGraph.event_trace):
                 whole, bare = (
@@ -67,11 +76,11 @@ class Pair:
         return len(shown)
 
 
-def _pages(product: SessionGraph, session_id: str, log_id: int) -> Iterator[SessionPage]:
+def _pages(product: SessionGraph, session_id: str, log_id: int, limit: int = 7) -> Iterator[SessionPage]:
     ordinal: int | None = 0
     while ordinal is not None:
         page = product.session(
-            OWNER, filters.SessionRequest(id=session_id, log_id=log_id, ordinal=ordinal, limit=7)
+            OWNER, filters.SessionRequest(id=session_id, log_id=log_id, ordinal=ordinal, limit=limit)
         )
         yield page
         ordinal = page.next_ordinal
@@ -99,7 +108,7 @@ def _plain(page: SessionPage) -> dict[str, Any]:
 
 def _sample(events: list[EventView]) -> list[EventView]:
     """Return some of the events: all that relate to others, and every tenth."""
-    return [e for e in events if e.ordinal % 10 == 0 or e.replaced_by is not None or e.synthetic][:60]
+    return [e for e in events if e.ordinal % 10 == 0 or e.replaced_by is not None or e.synthetic]
 
 
 def _pair(store: Path, tmp_path: Path, check: Callable[[Pair], None], **settings: Any) -> None:
