@@ -30,7 +30,7 @@ GENUINE = (
     "sessions-plaintext",
     "killed-before-resume",
 )
-LARGE_BYTES = 1_000_000
+LARGE_BYTES = 50_000
 
 
 @dataclass(frozen=True)
