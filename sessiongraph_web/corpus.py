@@ -183,10 +183,10 @@ class View:
         Missing, foreign and forbidden are the same error. Several sessions that begin like the text, or several
         logs with one id, are SESSIONGRAPH_AMBIGUOUS_ID with the caller's own `candidates` or `logs`.
         """
-        found = self._visible(caller, self._named(session_id))
+        found = self._visible(caller, self._named([session_id], caller))
         bare = session_id.removeprefix(ID_PREFIX)
         if not found and len(bare) >= PREFIX_LENGTH and not ID_PREFIX.startswith(bare):
-            found = self._visible(caller, self._beginning(session_id))
+            found = self._visible(caller, self._beginning(session_id, caller))
         if log_id is not None:
             found = [located for located in found if located.log_id == log_id]
         if not found:
@@ -205,11 +205,11 @@ class View:
 
     def children(self, caller: Caller, session_ids: Collection[str]) -> list[Located]:
         """Return the visible logs whose parent is one of these sessions, oldest first."""
-        return sorted(self._visible(caller, self._children_of(session_ids)), key=by_age)
+        return sorted(self._visible(caller, self._children_of(session_ids, caller)), key=by_age)
 
     def exactly(self, caller: Caller, session_id: str) -> list[Located]:
         """Return the visible logs that carry exactly this id."""
-        return self._visible(caller, self._named(session_id))
+        return self._visible(caller, self._named([session_id], caller))
 
     def summary(self, caller: Caller, located: Located) -> SessionSummary:
         """Return a session's summary with what this caller may know of its parent and twins."""
@@ -218,7 +218,7 @@ class View:
     def summaries(self, caller: Caller, found: Sequence[Located]) -> list[SessionSummary]:
         """Return the summaries of many sessions, their parents looked up together."""
         parents = {located.row["parent_session"] for located in found} - {None}
-        visible = {located.id for located in self._visible(caller, self._all_named(parents))}
+        visible = {located.id for located in self._visible(caller, self._named(parents, caller))}
         return [self._summary(caller, located, visible) for located in found]
 
     def _summary(self, caller: Caller, located: Located, visible: Container[str]) -> SessionSummary:
@@ -315,7 +315,7 @@ class View:
         while rows:
             new = [row for row in rows if row["log_id"] not in seen]
             seen |= {row["log_id"] for row in new}
-            below = self._children_of({row["id"] for row in new}) if caller.with_descendants else []
+            below = self._children_of({row["id"] for row in new}, caller) if caller.with_descendants else []
             rows = [row for row in below if row["cwd"] in caller.cwds]
         yield from seen
 
@@ -328,46 +328,46 @@ class View:
         ]
 
     def _with_log_id(self, log_id: int | None) -> list[Mapping[str, Any]]:
-        rows = [] if self.catalog is None else self._select("session.log_id = ?", log_id)
+        rows = [] if self.catalog is None else self._select(access.OWNER, "session.log_id = ?", log_id)
         return rows + [row for row in self._unread if row["log_id"] == log_id]
 
-    def _children_of(self, session_ids: Collection[str]) -> list[Mapping[str, Any]]:
+    def _children_of(self, session_ids: Collection[str], caller: Caller) -> list[Mapping[str, Any]]:
         condition = "session.parent_session IN (SELECT value FROM json_each(?))"
-        rows = [] if self.catalog is None else self._select(condition, _json(session_ids))
+        rows = [] if self.catalog is None else self._select(caller, condition, _json(session_ids))
         return rows + [row for row in self._unread if row["parent_session"] in session_ids]
 
-    def _named(self, session_id: str) -> list[Mapping[str, Any]]:
-        return self._all_named([session_id])
-
-    def _all_named(self, session_ids: Collection[str]) -> list[Mapping[str, Any]]:
+    def _named(self, session_ids: Collection[str], caller: Caller) -> list[Mapping[str, Any]]:
         if not session_ids:
             return []
         condition = "session.id IN (SELECT value FROM json_each(?))"
-        rows = [] if self.catalog is None else self._select(condition, _json(session_ids))
+        rows = [] if self.catalog is None else self._select(caller, condition, _json(session_ids))
         return rows + [row for row in self._unread if row["id"] in session_ids]
 
-    def _beginning(self, text: str) -> list[Mapping[str, Any]]:
+    def _beginning(self, text: str, caller: Caller) -> list[Mapping[str, Any]]:
         bare = text.removeprefix(ID_PREFIX)
         unread = [row for row in self._unread if row["id"].removeprefix(ID_PREFIX).startswith(bare)]
         if self.catalog is None:
             return unread
-        end = bare[:-1] + chr(min(ord(bare[-1]) + 1, 0x10FFFF))
+        stem = bare.rstrip("\U0010ffff") or bare  # after the last character of all comes nothing
+        end = stem[:-1] + _next(stem[-1])
+        # The plus keeps SQLite from walking over others' ids: how many begin so must not be told by the time.
+        id_ = "session.id" if caller.is_owner else "+session.id"
         read = self._select(
-            "(session.id >= ? AND session.id < ?) OR (session.id >= ? AND session.id < ?)",
-            bare,
-            end,
-            ID_PREFIX + bare,
-            ID_PREFIX + end,
+            caller,
+            f"(({id_} >= ? AND {id_} < ?) OR ({id_} >= ? AND {id_} < ?))",
+            *(bare, end, ID_PREFIX + bare, ID_PREFIX + end),
         )
         return read + unread
 
-    def _select(self, condition: str, *values: object) -> list[Mapping[str, Any]]:
+    def _select(self, caller: Caller, condition: str, *values: object) -> list[Mapping[str, Any]]:
+        """Return rows of the workspaces that a caller has to do with; which of them he may see is said later."""
+        within = "1" if caller.is_owner else "session.cwd IN (SELECT value FROM json_each(?))"
         rows = self.require_catalog().execute(
             f"""
             SELECT session.*, log.path, log.state, log.faults, log.size, log.mtime_ns, log.inode
-            FROM session JOIN log USING (log_id) WHERE {condition}
+            FROM session JOIN log USING (log_id) WHERE {condition} AND {within}
             """,  # noqa: S608 - conditions of ours, values bound
-            values,
+            (*values, *([] if caller.is_owner else [_json(sorted(caller.cwds))])),
         )
         return [dict(row) for row in rows]
 
@@ -440,6 +440,12 @@ def by_age(located: Located) -> tuple[bool, int, str, int]:
     """Order sessions by creation, then id; one without a time comes last."""
     created_at = located.row["created_at"]
     return created_at is None, created_at or 0, located.id, located.log_id
+
+
+def _next(character: str) -> str:
+    """Return the character after one, the last one's itself; what is half of a pair cannot be bound."""
+    code = ord(character) + 1
+    return chr(0xE000 if code == 0xD800 else min(code, 0x10FFFF))
 
 
 def _json(values: Collection[str]) -> str:

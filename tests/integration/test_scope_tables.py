@@ -23,7 +23,7 @@ OPERATIONS: Final = {**ABOUT_A_SESSION, **LISTS}
 REFUSED: Final = (
     '{"code": "SESSION_QUERY_SESSION_NOT_FOUND", "detail": "There is no such session here.", "fields": {}}'
 )
-OWNERS: Final = frozenset({"offer", "share", "grants", "revoke"})
+FEW: Final = 60  # instructions of SQLite: less than one row costs
 # The one thing that is told of what is outside: that a session has relatives there.
 MARK: Final = re.compile(
     r'(?:, )?\{"descendants": \[\], "link": null, "session": null\}|\\n- \[outside workspace subtree\]'
@@ -228,3 +228,49 @@ def _use(product: SessionGraph, caller: Caller, cursors: Mapping[str, str]) -> s
         except SessionGraphError as error:
             codes.add(error.code)
     return codes
+
+
+@pytest.mark.parametrize("kind", ["workspace", "session"])
+def test_a_lookup_costs_the_same_whatever_is_foreign(tmp_path: Path, kind: str) -> None:
+    """How many foreign sessions carry an id, or begin like it, is not told by the work of looking: SQLite's
+    instructions are counted."""
+    mine = scopes.own_logs(scopes.SHOP)
+    foreign = [Log("/w", id=f"session-abcdef-{number}") for number in range(200)]
+    with _served(tmp_path, [*mine.values(), *foreign]) as product:
+        log_id = _log_id(product, scopes.SHOP, scopes.MAIN)
+        session = Caller("session", frozenset({scopes.SHOP}), log_id, True)
+        caller = session if kind == "session" else access.workspaces(scopes.SHOP)
+        missing = _steps(product, caller, "session-fedcba-77")
+        for asked in ("session-abcdef", "abcdef", "session-abcdef-7", "session-abcdef-77"):
+            assert abs(_steps(product, caller, asked) - missing) < FEW
+        assert abs(_steps(product, access.OWNER, "session-abcdef") - missing) > 10 * FEW
+
+
+@pytest.mark.parametrize("last", ["\ud7ff", "\ue000", "\U0010ffff", "\x7f", "~", "*", "%", "_", "\uffff"])
+def test_a_beginning_may_end_in_any_character(tmp_path: Path, last: str) -> None:
+    """What comes after the last letter of a beginning is found, or nothing is; no character is a fault or a joker."""
+    logs = [Log(scopes.SHOP, id=f"session-abcdef{last}-on"), Log(scopes.SHOP, id="session-abcdef-other")]
+    with _served(tmp_path, logs) as product:
+        for caller in (access.OWNER, access.workspaces(scopes.SHOP)):
+            asked = filters.SessionRequest(id=f"abcdef{last}")
+            assert product.session(caller, asked).session.id == f"session-abcdef{last}-on"
+
+
+def _steps(product: SessionGraph, caller: Caller, session_id: str) -> int:
+    """Return how many instructions SQLite needs to look for a session."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    with product.corpus.view() as view:
+        view.require_catalog().set_progress_handler(count, 1)
+        try:
+            view.find(caller, session_id, None)
+        except SessionGraphError as error:
+            assert caller.is_owner or error.code == "SESSION_QUERY_SESSION_NOT_FOUND"
+        finally:
+            view.require_catalog().set_progress_handler(None, 0)
+    return steps
