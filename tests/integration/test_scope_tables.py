@@ -248,7 +248,7 @@ def test_a_lookup_costs_the_same_whatever_is_foreign(tmp_path: Path, kind: str) 
 
 @pytest.mark.parametrize("last", ["\ud7ff", "\ue000", "\U0010ffff", "\x7f", "~", "*", "%", "_", "\uffff"])
 def test_a_beginning_may_end_in_any_character(tmp_path: Path, last: str) -> None:
-    """What comes after the last letter of a beginning is found, or nothing is; no character is a fault or a joker."""
+    """What begins so is found, whatever the last character: none is a fault, and none a joker."""
     logs = [Log(scopes.SHOP, id=f"session-abcdef{last}-on"), Log(scopes.SHOP, id="session-abcdef-other")]
     with _served(tmp_path, logs) as product:
         for caller in (access.OWNER, access.workspaces(scopes.SHOP)):
