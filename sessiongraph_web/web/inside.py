@@ -18,6 +18,7 @@ from sessiongraph_web.web.links import Links
 
 HIDEABLE: Final = ("tools", "reasoning", "context", "notes")
 BAR_WIDTH: Final = 40
+MOST_MARKED: Final = 30  # hits behind the place of the reader that are marked on the page
 FIND_CHARS: Final = 4096  # as of any search
 
 Parameters = Mapping[str, Sequence[str]]
@@ -100,9 +101,9 @@ def find(
     """Look for a text in the whole session: the hits before and behind a record, one search each."""
     query, place = wanted(looks), _seq_at(page, at)
     kept = {**looks, "find": [query]}
-    ahead = search(product, caller, page.session.id, query, "oldest", place + 1)
-    before = search(product, caller, page.session.id, query, "newest", None, place - 1)
-    here = search(product, caller, page.session.id, query, "oldest", place, place)
+    ahead = search(product, caller, page.session.id, query, "oldest", place + 1, limit=MOST_MARKED)
+    before = search(product, caller, page.session.id, query, "newest", None, place - 1, limit=1)
+    here = search(product, caller, page.session.id, query, "oldest", place, place, limit=1)
     total = ahead.hits + before.hits + here.hits
 
     def way(hits: list[Hit]) -> str | None:
@@ -134,13 +135,14 @@ def search(
     sort: Sort = "oldest",
     first: int | None = None,
     last: int | None = None,
+    limit: int = 1,
 ) -> SearchPage:
     """Search one session, every kind of entry and what it inherited, in the order of time."""
     request = SearchRequest(
         query=query[:FIND_CHARS],
         sort=sort,
         group="none",
-        limit=product.settings.max_limit,
+        limit=limit,
         kinds=KINDS,
         sessions=(session_id,),
         inherited=True,
