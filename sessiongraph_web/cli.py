@@ -3,135 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import importlib
 import os
 import shlex
-import shutil
-import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, get_args
 
 import click
 import msgspec
 
 from sessiongraph_web import (
     __version__,
-    access,
     agents,
     checking,
     config,
     console,
     filters,
-    generation,
     indexer,
-    presentation,
-    spellings,
 )
 from sessiongraph_web.access import Caller
 from sessiongraph_web.agents import Agent
-from sessiongraph_web.answers import Answer, SearchPage, Status, TimelinePage, WorkspaceList
-from sessiongraph_web.config import Settings
-from sessiongraph_web.console import Screen
+from sessiongraph_web.answers import Answer
 from sessiongraph_web.errors import CODES, SessionGraphError
-from sessiongraph_web.indexer import Progress, Wish
+from sessiongraph_web.granting import token
+from sessiongraph_web.indexer import Wish
 from sessiongraph_web.models import KINDS, SURFACES, LogState
 from sessiongraph_web.operations import SessionGraph
-from sessiongraph_web.tokens import FILE as PRIVATE
-from sessiongraph_web.tokens import Tokens
+from sessiongraph_web.shell import (
+    INTERRUPTED,
+    Commands,
+    caller_of,
+    choice,
+    interruptible,
+    opened,
+    parameters,
+    places,
+    query,
+    show,
+    show_json,
+    show_progress,
+    write_whole,
+)
 from sessiongraph_web.tools import Toolbox
 from sessiongraph_web.toolschemas import TOOLS
 
 DEFAULT_PORT: Final = 8642
 DEFAULT_MCP_PORT: Final = 8643
-DAY_SECONDS: Final = 86_400
-INTERRUPTED: Final = CODES["SESSION_QUERY_ABORTED"].exit_code
 FORMATS: Final = get_args(filters.ExportFormat)
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Commands(click.Group):
-    """The one place where the command line turns errors into sentences and exit codes."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except SessionGraphError as error:
-            click.echo(f"sessiongraph-web: {console.safe(error.detail)}", err=True)
-            for name, value in error.fields.items():
-                click.echo(f"  {name}: {console.safe(str(value))}", err=True)
-            ctx.exit(error.meaning.exit_code)
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
-
-
-def places(command: F) -> F:
-    """Add the options that say where things are."""
-    path = click.Path(path_type=Path)
-    for name, text in (
-        ("--index", "Where the index lives."),
-        ("--sessions", "The store; default ~/.dsh/sessions."),
-    ):
-        command = click.option(name, type=path, help=text)(command)
-    return command
-
-
-def query(command: F) -> F:
-    """Add what every reading command takes, and hand it the product and the caller."""
-
-    @places
-    @click.option(
-        "--workspace", multiple=True, help="See only sessions of this exact working directory; repeatable."
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print the JSON that the page's twin has.")
-    @wraps(command)
-    def wrapped(
-        sessions: Path | None, index: Path | None, workspace: tuple[str, ...], as_json: bool, **rest: Any
-    ) -> None:
-        settings = config.load({"sessions": sessions, "index": index})
-        caller = _caller(workspace)
-        with _product(settings) as product:
-            answer, render = command(product, caller, **rest)
-            _print(answer, render, as_json=as_json)
-            if _is_empty(answer):
-                _offer_spellings(product, workspace)
-
-    return wrapped  # type: ignore[return-value]
-
-
-def _is_empty(answer: Answer) -> bool:
-    """Say whether a list has nothing to show."""
-    match answer:
-        case SearchPage():
-            return not answer.sessions and not answer.entries
-        case TimelinePage() | Status():
-            return not answer.sessions
-        case WorkspaceList():
-            return not answer.workspaces
-    return False
-
-
-def _offer_spellings(product: SessionGraph, workspaces: tuple[str, ...]) -> None:
-    """Say under which other names a directory has sessions, to who asks on this machine."""
-    known = [found.cwd for found in product.workspaces(access.OWNER).workspaces]
-    for workspace in workspaces:
-        for other in spellings.others(workspace, known):
-            click.echo(
-                f"{console.safe(other)} may be the same directory under another name; its sessions are seen with"
-                f" --workspace {shlex.quote(console.safe(other))}",
-                err=True,
-            )
-
-
-def _caller(workspaces: tuple[str, ...]) -> Caller:
-    return access.workspaces(*workspaces) if workspaces else access.OWNER
 
 
 @click.group(cls=Commands)
@@ -152,11 +73,11 @@ def index(sessions: Path | None, index: Path | None, force: bool, prune: bool, a
     """
     settings = config.load({"sessions": sessions, "index": index})
     stop = threading.Event()
-    with _interruptible(stop):
-        report = indexer.Run(settings, stop=stop, on_progress=_show_progress).execute(
+    with interruptible(stop):
+        report = indexer.Run(settings, stop=stop, on_progress=show_progress).execute(
             Wish(force=force, prune=prune)
         )
-    _print(report, lambda found, _: [console.run_report(found)], as_json=as_json)
+    show(report, lambda found, _: [console.run_report(found)], as_json=as_json)
     if report.outcome == "interrupted":
         raise SystemExit(INTERRUPTED)
 
@@ -179,21 +100,17 @@ def check(sessions: Path | None, index: Path | None, sample: int, as_json: bool)
     settings = config.load({"sessions": sessions, "index": index})
     with indexer.locked(settings):
         report = checking.Check(settings, sample=sample).perform()
-    _print(report, lambda found, _: console.check_report(found), as_json=as_json)
+    show(report, lambda found, _: console.check_report(found), as_json=as_json)
     if not report.sound:
         raise SystemExit(1)
-
-
-def _choice(values: Sequence[str], text: str, name: str) -> Callable[[F], F]:
-    return click.option(f"--{name}", type=click.Choice(values), default=values[0], show_default=True, help=text)
 
 
 @main.command()
 @query
 @click.argument("text")
-@_choice(get_args(filters.Match), "How to read the text; `text` is a literal substring.", "match")
-@_choice(get_args(filters.Sort), "In which order.", "sort")
-@_choice(get_args(filters.Group), "Hits by session, or each alone.", "group")
+@choice(get_args(filters.Match), "How to read the text; `text` is a literal substring.", "match")
+@choice(get_args(filters.Sort), "In which order.", "sort")
+@choice(get_args(filters.Group), "Hits by session, or each alone.", "group")
 @click.option("--kinds", help=f"Comma-separated kinds of entries: {', '.join(KINDS)}.")
 @click.option("--types", help="Comma-separated event types, such as tool/result.")
 @click.option("--surfaces", help=f"Comma-separated: {', '.join(SURFACES)}.")
@@ -218,7 +135,7 @@ def search(product: SessionGraph, caller: Caller, text: str, **options: Any) -> 
 
     Example: sessiongraph-web search 广告 --kinds user,assistant
     """
-    request = filters.parse_search(_parameters(q=text, **options), product.settings)
+    request = filters.parse_search(parameters(q=text, **options), product.settings)
     return product.search(caller, request), console.search
 
 
@@ -238,7 +155,7 @@ def session(product: SessionGraph, caller: Caller, session_id: str, **options: A
 
     Example: sessiongraph-web session 02b75564
     """
-    request = filters.parse_session(session_id, _parameters(**options), product.settings)
+    request = filters.parse_session(session_id, parameters(**options), product.settings)
     return product.session(caller, request), console.session
 
 
@@ -256,7 +173,7 @@ def event(product: SessionGraph, caller: Caller, session_id: str, **options: Any
 
     Example: sessiongraph-web event 02b75564 12 --before 2
     """
-    request = filters.parse_event(session_id, _parameters(**options), product.settings)
+    request = filters.parse_event(session_id, parameters(**options), product.settings)
     return product.event(caller, request), console.event
 
 
@@ -269,13 +186,13 @@ def trace(product: SessionGraph, caller: Caller, session_id: str, **options: Any
 
     Example: sessiongraph-web trace 02b75564
     """
-    request = filters.parse_session(session_id, _parameters(**options), product.settings)
+    request = filters.parse_session(session_id, parameters(**options), product.settings)
     return product.trace(caller, request), console.lineage
 
 
 @main.command()
 @query
-@_choice(("created", "activity"), "In which order.", "sort")
+@choice(("created", "activity"), "In which order.", "sort")
 @click.option("--after", help="From this time on: ISO 8601, or a day.")
 @click.option("--before", help="Up to this time.")
 @click.option("--day", help="Sessions active on this day.")
@@ -289,7 +206,7 @@ def timeline(product: SessionGraph, caller: Caller, **options: Any) -> tuple[Ans
 
     Example: sessiongraph-web timeline --after 2026-11-01
     """
-    request = filters.parse_timeline(_parameters(**options), product.settings)
+    request = filters.parse_timeline(parameters(**options), product.settings)
     return product.timeline(caller, request), console.timeline
 
 
@@ -314,7 +231,7 @@ def status(product: SessionGraph, caller: Caller, **options: Any) -> tuple[Answe
 
     Example: sessiongraph-web status --ledger
     """
-    request = filters.parse_status(_parameters(**options), product.settings)
+    request = filters.parse_status(parameters(**options), product.settings)
     return product.status(caller, request), console.status
 
 
@@ -352,13 +269,13 @@ def export(
     Example: sessiongraph-web export 02b75564 --descendants
     """
     settings = config.load({"sessions": sessions, "index": index})
-    with _product(settings) as product:
-        request = filters.parse_export(session_id, _parameters(**options), product.settings, formats=FORMATS)
-        download = product.export(_caller(workspace), request)
+    with opened(settings) as product:
+        request = filters.parse_export(session_id, parameters(**options), product.settings, formats=FORMATS)
+        download = product.export(caller_of(workspace), request)
         target = output or Path(download.filename)
-        _write_whole(target, download.chunks)
+        write_whole(target, download.chunks)
     if as_json:
-        _print_json({"path": str(target), "media_type": download.media_type, "bytes": target.stat().st_size})
+        show_json({"path": str(target), "media_type": download.media_type, "bytes": target.stat().st_size})
     else:
         click.echo(target)
 
@@ -410,7 +327,7 @@ def tool(
     Example: sessiongraph-web tool session_search --caller 02b75564-7c1d --args '{"query": "广告"}'
     """
     settings = config.load({"sessions": sessions, "index": index, "auto_refresh": TOOLS[name].is_reader})
-    with _product(settings) as product:
+    with opened(settings) as product:
         result = Toolbox(product, _agent(product, session_id, workspace)).call(name, _json_object(arguments))
     text = console.safe(result.text) if sys.stdout.isatty() else result.text
     click.echo(text, err=result.code is not None)
@@ -453,64 +370,6 @@ def mcp(sessions: Path | None, index: Path | None, workspace: str | None, http: 
         product.close()
 
 
-@main.group()
-def token() -> None:
-    """Give others access to exact workspaces or one session, and take it back."""
-
-
-@token.command("create")
-@places
-@click.option("--label", default="", help="What the token is for; shown in lists.")
-@click.option("--workspace", multiple=True, help="An exact working directory that it opens; repeatable.")
-@click.option("--session", "session_id", help="The one session that it opens.")
-@click.option(
-    "--descendants", is_flag=True, help="With that session's forks and subagents in the same workspace."
-)
-@click.option("--owner", is_flag=True, help="It opens everything, as you do.")
-@click.option("--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How long it works.")
-def token_create(sessions: Path | None, index: Path | None, label: str, days: int, **grant: Any) -> None:
-    """Make a bearer token and print it; it is kept as a hash and cannot be shown again.
-
-    Example: sessiongraph-web token create --workspace /home/me/shop --label ci
-    """
-    with _product(config.load({"sessions": sessions, "index": index})) as product:
-        expires_at = int((time.time() + days * DAY_SECONDS) * 1000)
-        secret = product.tokens.create(_grantee(product, **grant), label, expires_at)
-    click.echo(secret)
-
-
-@token.command("list")
-@places
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def token_list(sessions: Path | None, index: Path | None, as_json: bool) -> None:
-    """List who was given access.
-
-    Example: sessiongraph-web token list
-    """
-    with _tokens(sessions, index) as tokens:
-        found = tokens.list()
-    if as_json:
-        _print_json([console.token_facts(given) for given in found])
-        return
-    for given in found:
-        click.echo("  ".join(console.token_facts(given).values()))
-
-
-@token.command("revoke")
-@places
-@click.argument("token_id")
-def token_revoke(sessions: Path | None, index: Path | None, token_id: str) -> None:
-    """End a grant, and every sign-in made with it, at once.
-
-    Example: sessiongraph-web token revoke 3fa9c0d1e2b4
-    """
-    with _tokens(sessions, index) as tokens:
-        if not tokens.revoke(token_id):
-            raise SessionGraphError(
-                "SESSION_QUERY_INVALID_FILTER", "No grant in force has this id; see `token list`."
-            )
-
-
 def _agent(product: SessionGraph, session_id: str | None, workspace: str | None) -> Agent:
     """Return whom a tool is called for: a session, a workspace, or (with neither) the owner."""
     if session_id is not None and workspace is not None:
@@ -535,124 +394,4 @@ def _mcp() -> ModuleType:
         ) from error
 
 
-@contextmanager
-def _tokens(sessions: Path | None, index: Path | None) -> Iterator[Tokens]:
-    opened = Tokens(config.load({"sessions": sessions, "index": index}).index / PRIVATE)
-    try:
-        yield opened
-    finally:
-        opened.close()
-
-
-def _grantee(
-    product: SessionGraph, workspace: tuple[str, ...], session_id: str | None, descendants: bool, owner: bool
-) -> Caller:
-    """Return the caller that a token is for; exactly one kind of grant must have been asked."""
-    if sum((bool(workspace), session_id is not None, owner)) != 1:
-        raise click.UsageError("Say what the token opens: --workspace (repeatable), or --session, or --owner.")
-    if owner:
-        return access.OWNER
-    if session_id is None:
-        return access.workspaces(*workspace)
-    summary = product.session(access.OWNER, filters.SessionRequest(id=session_id, limit=1)).session
-    if summary.cwd is None:
-        raise SessionGraphError(
-            "SESSION_QUERY_INVALID_FILTER", "A session without a workspace is the owner's alone."
-        )
-    return Caller("session", frozenset((summary.cwd,)), summary.log_id, descendants)
-
-
-@contextmanager
-def _product(settings: Settings) -> Iterator[SessionGraph]:
-    """Look for new events once, then open the product for one command."""
-    if settings.auto_refresh:
-        _refresh(settings)
-    product = SessionGraph(dataclasses.replace(settings, auto_refresh=False))
-    try:
-        yield product
-    finally:
-        product.close()
-
-
-def _refresh(settings: Settings) -> None:
-    """Bring the index up to date; if another run is going on, the index as it stands will do."""
-    exists = generation.live(settings.index) is not None
-    waiting = dataclasses.replace(settings, lock_wait_seconds=0) if exists else settings
-    stop = threading.Event()
-    try:
-        with _interruptible(stop):
-            indexer.Run(waiting, stop=stop, on_progress=_show_progress).execute()
-    except SessionGraphError as error:
-        if not exists:  # sessions can be read without one
-            click.echo(f"sessiongraph-web: no index: {console.safe(error.detail)}", err=True)
-    if stop.is_set():
-        raise SystemExit(INTERRUPTED)
-
-
-@contextmanager
-def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """Let the first Ctrl-C ask for a good end, and the second one end at once."""
-
-    def ask(_signal: int, _frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        click.echo("\nStopping after the logs being read; press Ctrl-C again to stop at once.", err=True)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _show_progress(progress: Progress) -> None:
-    if not sys.stderr.isatty() or not progress.logs_total:
-        return
-    left = f", about {progress.seconds_left:.0f} s left" if progress.seconds_left is not None else ""
-    percent = 100 * progress.bytes // progress.bytes_total if progress.bytes_total else 100
-    click.echo(
-        f"\r\x1b[KIndexing {progress.logs} of {progress.logs_total} logs, {percent} %{left}", err=True, nl=False
-    )
-    if progress.logs == progress.logs_total:
-        click.echo(err=True)
-
-
-def _print(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.buffer.write(
-            msgspec.json.format(msgspec.json.encode(presentation.encode(answer)), indent=2) + b"\n"
-        )
-        return
-    for line in render(answer, _screen()):
-        click.echo(line)
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
-
-
-def _screen() -> Screen:
-    if not sys.stdout.isatty():
-        return Screen(100)
-    width = shutil.get_terminal_size().columns
-    return Screen(width, lambda text: click.style(text, bold=True), lambda text: click.style(text, dim=True))
-
-
-def _parameters(**options: Any) -> dict[str, list[str]]:
-    """Turn options into the text parameters that a URL would have."""
-    given = {name: value for name, value in options.items() if value is not None and value is not False}
-    many = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
-    return {name: ["1" if value is True else str(value) for value in values] for name, values in many.items()}
-
-
-def _write_whole(target: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file that is either whole or not there."""
-    partial = target.with_name(target.name + ".part")
-    try:
-        with partial.open("wb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+main.add_command(token)

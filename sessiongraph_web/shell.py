@@ -1,0 +1,215 @@
+"""What all commands share: where things are, the product for one command, interrupts, progress, printing."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from sessiongraph_web import (
+    access,
+    config,
+    console,
+    generation,
+    indexer,
+    presentation,
+    spellings,
+)
+from sessiongraph_web.access import Caller
+from sessiongraph_web.answers import Answer, SearchPage, Status, TimelinePage, WorkspaceList
+from sessiongraph_web.config import Settings
+from sessiongraph_web.console import Screen
+from sessiongraph_web.errors import CODES, SessionGraphError
+from sessiongraph_web.indexer import Progress
+from sessiongraph_web.operations import SessionGraph
+
+INTERRUPTED: Final = CODES["SESSION_QUERY_ABORTED"].exit_code
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Commands(click.Group):
+    """The one place where the command line turns errors into sentences and exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SessionGraphError as error:
+            click.echo(f"sessiongraph-web: {console.safe(error.detail)}", err=True)
+            for name, value in error.fields.items():
+                click.echo(f"  {name}: {console.safe(str(value))}", err=True)
+            ctx.exit(error.meaning.exit_code)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+def places(command: F) -> F:
+    """Add the options that say where things are."""
+    path = click.Path(path_type=Path)
+    for name, text in (
+        ("--index", "Where the index lives."),
+        ("--sessions", "The store; default ~/.dsh/sessions."),
+    ):
+        command = click.option(name, type=path, help=text)(command)
+    return command
+
+
+def query(command: F) -> F:
+    """Add what every reading command takes, and hand it the product and the caller."""
+
+    @places
+    @click.option(
+        "--workspace", multiple=True, help="See only sessions of this exact working directory; repeatable."
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print the JSON that the page's twin has.")
+    @wraps(command)
+    def wrapped(
+        sessions: Path | None, index: Path | None, workspace: tuple[str, ...], as_json: bool, **rest: Any
+    ) -> None:
+        settings = config.load({"sessions": sessions, "index": index})
+        caller = caller_of(workspace)
+        with opened(settings) as product:
+            answer, render = command(product, caller, **rest)
+            show(answer, render, as_json=as_json)
+            if _is_empty(answer):
+                _offer_spellings(product, workspace)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def choice(values: Sequence[str], text: str, name: str) -> Callable[[F], F]:
+    return click.option(f"--{name}", type=click.Choice(values), default=values[0], show_default=True, help=text)
+
+
+def caller_of(workspaces: tuple[str, ...]) -> Caller:
+    return access.workspaces(*workspaces) if workspaces else access.OWNER
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[SessionGraph]:
+    """Look for new events once, then open the product for one command."""
+    if settings.auto_refresh:
+        _refresh(settings)
+    product = SessionGraph(dataclasses.replace(settings, auto_refresh=False))
+    try:
+        yield product
+    finally:
+        product.close()
+
+
+@contextmanager
+def interruptible(stop: threading.Event) -> Iterator[None]:
+    """Let the first Ctrl-C ask for a good end, and the second one end at once."""
+
+    def ask(_signal: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        click.echo("\nStopping after the logs being read; press Ctrl-C again to stop at once.", err=True)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def show_progress(progress: Progress) -> None:
+    if not sys.stderr.isatty() or not progress.logs_total:
+        return
+    left = f", about {progress.seconds_left:.0f} s left" if progress.seconds_left is not None else ""
+    percent = 100 * progress.bytes // progress.bytes_total if progress.bytes_total else 100
+    click.echo(
+        f"\r\x1b[KIndexing {progress.logs} of {progress.logs_total} logs, {percent} %{left}", err=True, nl=False
+    )
+    if progress.logs == progress.logs_total:
+        click.echo(err=True)
+
+
+def show(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.buffer.write(
+            msgspec.json.format(msgspec.json.encode(presentation.encode(answer)), indent=2) + b"\n"
+        )
+        return
+    for line in render(answer, _screen()):
+        click.echo(line)
+
+
+def show_json(value: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+
+def parameters(**options: Any) -> dict[str, list[str]]:
+    """Turn options into the text parameters that a URL would have."""
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    many = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
+    return {name: ["1" if value is True else str(value) for value in values] for name, values in many.items()}
+
+
+def write_whole(target: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file that is either whole or not there."""
+    partial = target.with_name(target.name + ".part")
+    try:
+        with partial.open("wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _is_empty(answer: Answer) -> bool:
+    """Say whether a list has nothing to show."""
+    match answer:
+        case SearchPage():
+            return not answer.sessions and not answer.entries
+        case TimelinePage() | Status():
+            return not answer.sessions
+        case WorkspaceList():
+            return not answer.workspaces
+    return False
+
+
+def _offer_spellings(product: SessionGraph, workspaces: tuple[str, ...]) -> None:
+    """Say under which other names a directory has sessions, to who asks on this machine."""
+    known = [found.cwd for found in product.workspaces(access.OWNER).workspaces]
+    for workspace in workspaces:
+        for other in spellings.others(workspace, known):
+            click.echo(
+                f"{console.safe(other)} may be the same directory under another name; its sessions are seen with"
+                f" --workspace {shlex.quote(console.safe(other))}",
+                err=True,
+            )
+
+
+def _refresh(settings: Settings) -> None:
+    """Bring the index up to date; if another run is going on, the index as it stands will do."""
+    exists = generation.live(settings.index) is not None
+    waiting = dataclasses.replace(settings, lock_wait_seconds=0) if exists else settings
+    stop = threading.Event()
+    try:
+        with interruptible(stop):
+            indexer.Run(waiting, stop=stop, on_progress=show_progress).execute()
+    except SessionGraphError as error:
+        if not exists:  # sessions can be read without one
+            click.echo(f"sessiongraph-web: no index: {console.safe(error.detail)}", err=True)
+    if stop.is_set():
+        raise SystemExit(INTERRUPTED)
+
+
+def _screen() -> Screen:
+    if not sys.stdout.isatty():
+        return Screen(100)
+    width = shutil.get_terminal_size().columns
+    return Screen(width, lambda text: click.style(text, bold=True), lambda text: click.style(text, dim=True))
