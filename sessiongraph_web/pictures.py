@@ -61,8 +61,13 @@ class Heatmap:
     later: str | None
 
 
-def heatmap(counts: Sequence[DayCount], today: date, until: date | None = None) -> Heatmap:
-    """Lay out the 53 weeks that end with a day: today, or the last active one if that year holds none."""
+def heatmap(
+    counts: Sequence[DayCount], today: date, until: date | None = None, oldest: date | None = None
+) -> Heatmap:
+    """Lay out the 53 weeks that end with a day: today, or the last active one if that year holds none.
+
+    `oldest` is the day that the whole history begins with.
+    """
     by_day = {count.day: count for count in counts if count.sessions or count.entries}
     end = min(until, today) if until else _end(by_day, today)
     start = end - timedelta(days=end.weekday(), weeks=WEEKS - 1)
@@ -77,7 +82,7 @@ def heatmap(counts: Sequence[DayCount], today: date, until: date | None = None) 
         active_days=len(shown),
         first=dates[0].isoformat(),
         last=dates[-1].isoformat(),
-        earlier=(start - timedelta(days=1)).isoformat() if min(by_day, default="9") < start.isoformat() else None,
+        earlier=(start - timedelta(days=1)).isoformat() if oldest and oldest < start else None,
         later=min(today, end + timedelta(weeks=WEEKS)).isoformat() if end < today else None,
     )
 

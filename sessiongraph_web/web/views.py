@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from sessiongraph_web import days, filters, pictures, presentation, relations
+from sessiongraph_web import days, filters, pictures, presentation, relations, wording
 from sessiongraph_web.answers import (
     EventPage,
     Home,
@@ -27,6 +27,7 @@ from sessiongraph_web.answers import (
 from sessiongraph_web.corpus import log_limits
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.models import Instant
 from sessiongraph_web.web import inside, live, offline, render, searching, signin
 from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 
@@ -44,7 +45,7 @@ def _home(asked: Asked) -> Home:
 
 
 def _home_context(answer: Home, _asked: Asked) -> dict[str, Any]:
-    return {"heatmap": _heatmap(answer.timeline)}
+    return {"heatmap": _heatmap(answer.timeline, answer.workspaces)}
 
 
 def _search(asked: Asked) -> SearchPage:
@@ -142,14 +143,27 @@ def _timeline(asked: Asked) -> TimelinePage:
 
 def _timeline_context(answer: TimelinePage, asked: Asked) -> dict[str, Any]:
     return {
-        "heatmap": _heatmap(answer, _day("".join(asked.looks.get("until", [])[:1]))),
+        "heatmap": _heatmap(*_year(answer, asked)),
         "days": days.by_day(answer),
         "day": next(iter(asked.parameters.get("day", [])), None),
     }
 
 
-def _heatmap(answer: TimelinePage, until: date | None = None) -> pictures.Heatmap:
-    return pictures.heatmap(answer.days, datetime.now(ZoneInfo(answer.zone)).date(), until)
+def _year(answer: TimelinePage, asked: Asked) -> tuple[TimelinePage, WorkspaceList, date | None]:
+    """Return what counts the days of the year asked for, what tells how far back there are any, and its end."""
+    workspaces = asked.product.workspaces(asked.caller)
+    until = _day("".join(asked.looks.get("until", [])[:1]))
+    if until is None:
+        return answer, workspaces, None
+    kept = {name: values for name, values in asked.parameters.items() if name in ("tz", "workspace", "model")}
+    request = filters.parse_timeline({**kept, "before": [until.isoformat()], "limit": ["1"]}, asked.settings)
+    return asked.product.timeline(asked.caller, request), workspaces, until
+
+
+def _heatmap(answer: TimelinePage, workspaces: WorkspaceList, until: date | None = None) -> pictures.Heatmap:
+    begun = [workspace.first_at.ms for workspace in workspaces.workspaces if workspace.first_at]
+    oldest = _day((wording.day(Instant(min(begun))) or "") if begun else "")
+    return pictures.heatmap(answer.days, datetime.now(ZoneInfo(answer.zone)).date(), until, oldest)
 
 
 def _day(text: str) -> date | None:

@@ -175,3 +175,27 @@ async def test_a_search_says_how_to_go_on_where_nothing_is_found(site: Site) -> 
     assert '<a href="/search?q=greyheron">the same without filters</a>' in page
     assert 'name="after" aria-label="From" value="2026-01-01"' in page
     assert 'name="tool" aria-label="Tool" value="bash"' in page
+
+
+async def test_the_pictures_lead_on_by_keyboard(tmp_path: Path) -> None:
+    """In a family of two hundred each box is a link with a title; a calendar of two years leads to the first."""
+    world = World(tmp_path / "sessions", tmp_path / "index")
+    root = world.write("root", Log(HOME, created_at=1_700_000_000_000).turn("begin", "begun"))
+    for number in range(200):
+        log = Log(HOME, parent=root.id, origin="subagent", created_at=1_760_000_000_000)
+        world.write(f"child {number}", log.turn(f"part {number}", "done"))
+    datasette = world.build().serve()
+    await datasette.invoke_startup()
+    site = Site(world, datasette)
+    trace = (await site.get(f"/trace/{root.id}")).text
+    timeline = (await site.get("/timeline")).text
+    earlier = unescape(re.search(r'href="([^"]+)">← the year before', timeline)[1])  # type: ignore[index]
+    before = (await site.get(earlier)).text
+    await datasette.invoke_shutdown()
+    boxes = re.findall(r'<g class="node [a-z]+">\s*(?:<a href="/sessions/[^"]+"><title>[^<]+</title>)?', trace)
+    assert len(boxes) == 150
+    assert all("<title>" in box for box in boxes)
+    assert trace.count("<li class=") >= 201
+    assert "51 sessions more are in the list below" in trace
+    assert '<a href="/timeline?day=2023-11-14"><title>2023-11-14: 1 session' in before
+    assert "the year after →" in before

@@ -37,9 +37,10 @@ def test_an_old_history_is_shown_where_it_ended() -> None:
 def test_two_years_of_history_are_walked_year_by_year() -> None:
     """Each calendar leads to the one before while anything happened then, and back up to today."""
     history = [day("2024-12-01", 3), day("2025-06-01", 4), day("2026-11-01", 5)]
-    latest = pictures.heatmap(history, TODAY)
+    oldest = date(2024, 12, 1)
+    latest = pictures.heatmap(history, TODAY, oldest=oldest)
     assert (latest.active_days, latest.earlier, latest.later) == (1, "2025-11-23", None)
-    before = pictures.heatmap(history, TODAY, date(2025, 11, 23))
+    before = pictures.heatmap(history, TODAY, date(2025, 11, 23), oldest)
     assert (before.active_days, before.first, before.last) == (2, "2024-11-18", "2025-11-23")
     assert (before.earlier, before.later) == (None, "2026-11-26")
 
