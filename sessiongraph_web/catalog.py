@@ -74,11 +74,11 @@ def days(catalog: sqlite3.Connection, scope: Scope, request: TimelineRequest) ->
     last = _day(request.before, zone) if request.before is not None else _last_day(catalog, scope, zone)
     if last is None:
         return []
-    first = last - timedelta(DAYS_SHOWN - 1)
+    first = _shift(last, 1 - DAYS_SHOWN)
     if request.after is not None:
         first = max(first, _day(request.after, zone))
     shown = [first + timedelta(n) for n in range((last - first).days + 1)]
-    borders = [(day.isoformat(), _quarter(day, zone), _quarter(day + timedelta(1), zone)) for day in shown]
+    borders = [(day.isoformat(), _quarter(day, zone), _quarter(_shift(day, 1), zone)) for day in shown]
     where, values = _timeline_filter(scope, TimelineRequest(workspaces=request.workspaces, models=request.models))
     rows = catalog.execute(
         f"""
@@ -220,7 +220,7 @@ def _timeline_filter(scope: Scope, request: TimelineRequest) -> tuple[str, dict[
         parts.append(
             "session.log_id IN (SELECT log_id FROM activity WHERE quarter >= :day_first AND quarter < :day_next)"
         )
-        values |= {"day_first": _quarter(day, zone), "day_next": _quarter(day + timedelta(1), zone)}
+        values |= {"day_first": _quarter(day, zone), "day_next": _quarter(_shift(day, 1), zone)}
     return " AND ".join(parts), values
 
 
@@ -249,6 +249,11 @@ def _day(millis: int, zone: ZoneInfo) -> date:
         return datetime.fromtimestamp(bounded, zone).date()
     except (OverflowError, ValueError, OSError):
         return _EPOCH_DAY
+
+
+def _shift(day: date, days: int) -> date:
+    """Return the day so many days later; beyond the ends of the calendar, its first or last."""
+    return date.fromordinal(max(1, min(day.toordinal() + days, date.max.toordinal())))
 
 
 def _quarter(day: date, zone: ZoneInfo) -> int:

@@ -149,3 +149,15 @@ def _expected(case: Case, who: str) -> set[int]:
     if case.id == "W05":
         return case.statuses or {200, 403, 404}
     return case.statuses or {200, 404}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/Los_Angeles", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("day", ["0001-01-01", "0001-12-31", "9999-01-01", "9999-12-31"])
+async def test_the_ends_of_the_calendar_are_days(served: Datasette, world: World, day: str, zone: str) -> None:
+    """A list up to, from or of the first or last day that can be written is an answer, and no fault."""
+    headers = bearer(world.token(access.OWNER))
+    for name in ("before", "after", "day", "created_before", "created_after"):
+        for path in ("/timeline.json?", "/search.json?q=the&"):
+            answer = await ask(served, f"{path}{name}={day}&tz={zone}", headers=headers)
+            known = (name == "day" or not name.startswith("created")) if "timeline" in path else name != "day"
+            assert answer.status == (200 if known else 400), answer.text
