@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import access, generation, logs, schema
+from sessiongraph_web import access, documents, generation, logs, schema
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     SESSION_COLUMNS,
@@ -472,8 +472,8 @@ def _row_from_header(log: logs.LogFile, header: Header) -> dict[str, Any]:
         "created_at": header.created_at,
         "last_at": log.mtime_ns // 1_000_000,
         "parent_session": header.parent_session,
-        "origin": header.origin,
-        "agent_preset": header.agent_preset,
+        "origin": header.origin and documents.masked_name(header.origin),
+        "agent_preset": header.agent_preset and documents.masked_name(header.agent_preset),
         "delegation_depth": header.delegation_depth,
         "is_seeded": header.is_seeded,
         "version": header.version,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Self
 
+from sessiongraph_web import redact
 from sessiongraph_web.models import Event, Header, Replace, Text
 
 TOOL_ARGUMENT_CHARS: Final = 2048
@@ -89,7 +90,7 @@ def _tool_call(data: dict[str, Any], _limit: int, mask: Mask) -> list[Text]:
     name, arguments = _string(data.get("name")), _string(data.get("arguments"))
     clipped = len(arguments) > TOOL_ARGUMENT_CHARS
     text = _join([name, _head(arguments, TOOL_ARGUMENT_CHARS, mask) if clipped else arguments])
-    return [Text("tool_call", text, name or None, clipped)] if text else []
+    return [Text("tool_call", text, mask(name) or None, clipped)] if text else []
 
 
 def _tool_result(data: dict[str, Any], limit: int, mask: Mask) -> list[Text]:
@@ -167,7 +168,7 @@ def turn_of(event: Event, open_turn: int | None) -> tuple[int | None, int | None
 
 
 class Digest:
-    """The facts of a session so far. What was inherited from a parent is in no count but `events`.
+    """The facts of a session so far, masked. What was inherited from a parent is in no count but `events`.
 
     Push every event in order; closers that are not in the stored log change nothing.
     """
@@ -198,7 +199,7 @@ class Digest:
     def tool(self, event: Event) -> str | None:
         """Return the tool that a call names, or that a result's call named."""
         if event.type == "tool/call":
-            return _string(event.data.get("name")) or None
+            return masked_name(event.data.get("name")) or None
         identity = event.call_id
         return self._tools.get(identity) if identity is not None else None
 
@@ -241,7 +242,7 @@ class Digest:
     def _count_answer(self, event: Event) -> None:
         message, usage = event.data.get("message"), event.data.get("usage")
         source = message.get("source") if isinstance(message, dict) else None
-        model = _string(source.get("model")) if isinstance(source, dict) else ""
+        model = masked_name(source.get("model")) if isinstance(source, dict) else ""
         if model and model not in self.models:
             self.models.append(model)
         if isinstance(usage, dict):
@@ -254,7 +255,7 @@ class Digest:
         if identity is None:
             return
         self._tools.pop(identity, None)
-        self._tools[identity] = _string(event.data.get("name"))
+        self._tools[identity] = masked_name(event.data.get("name"))
         if len(self._tools) > _MAX_CALLS:
             del self._tools[next(iter(self._tools))]
 
@@ -314,9 +315,14 @@ class Pairs:
         return calls[0] if len(calls) == 1 else None
 
 
+def masked_name(name: object) -> str:
+    """Return the name of a tool, a model or the like with known secrets masked, "" for what is no text."""
+    return redact.mask(name)[0] if isinstance(name, str) else ""
+
+
 def _shorten(text: str) -> str:
-    """Return a text on one line, at most `TITLE_CHARS` code points long."""
-    line = " ".join(text[: 40 * TITLE_CHARS].split())
+    """Return a text on one line, at most `TITLE_CHARS` code points long; what it cuts is masked before."""
+    line = " ".join(_head(text, 40 * TITLE_CHARS, lambda whole: redact.mask(whole)[0]).split())
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
 
 

@@ -267,7 +267,7 @@ class Walk:
         digest = self.digest
         counted = ("last_at", "inherited_count", "events", "turns", "tool_calls", "tool_errors")
         return {name: getattr(digest, name) for name in (*counted, "input_tokens", "output_tokens")} | {
-            "title": redact.mask(digest.title)[0],
+            "title": digest.title,
             "models": msgspec.json.encode(digest.models).decode(),
             "entries": self.own,
             "damage": len(self.faults),

@@ -256,13 +256,13 @@ class LogWriter:
         return {
             "log_id": self.task.log_id,
             "id": header.id,
-            "title": redact.mask(digest.title)[0],
+            "title": digest.title,
             "created_at": header.created_at,
             "last_at": digest.last_at,
             "parent_session": None,  # this and the next are related once all logs of the workspace are there
             "parent_elsewhere": header.parent_session is not None,
-            "origin": header.origin,
-            "agent_preset": header.agent_preset,
+            "origin": header.origin and documents.masked_name(header.origin),
+            "agent_preset": header.agent_preset and documents.masked_name(header.agent_preset),
             "delegation_depth": header.delegation_depth,
             "is_seeded": header.is_seeded,
             "inherited_count": digest.inherited_count,

@@ -10,7 +10,7 @@ from sessiongraph_web import assignments
 from sessiongraph_web.assignments import MAX_KEYS, is_real, secret_name
 from sessiongraph_web.secretrules import RULES, Rule, is_suspect, private_keys
 
-REDACTION_VERSION: Final = 1
+REDACTION_VERSION: Final = 2
 WITHHELD: Final = "[masked:withheld]"  # stands for a text that could not be masked
 MAX_ROUNDS: Final = 8
 MIN_CHARS: Final = 7  # nothing shorter holds both a secret and what tells it
