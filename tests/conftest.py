@@ -26,7 +26,11 @@ def store(tmp_path: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `shared` where the corpus is missing."""
+    """Skip tests marked `shared` where the corpus is missing, and put browser tests last.
+
+    Playwright keeps an event loop running in its process, and no other test can run one of its own there then.
+    """
+    items.sort(key=lambda item: "browser" in item.path.parts)
     if SHARED is None:
         for item in items:
             if item.get_closest_marker("shared"):
