@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Playwright keeps an event loop running in its process, and no other test can run one of its own there then.
     """
-    items.sort(key=lambda item: "browser" in item.path.parts)
+    items.sort(key=lambda item: item.nodeid.startswith("tests/browser"))
     if SHARED is None:
         for item in items:
             if item.get_closest_marker("shared"):

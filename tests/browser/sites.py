@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from sessiongraph_web.web import app, live, signin
 
-NAVIGATION_TIMEOUT_MS = 10_000
+NAVIGATION_TIMEOUT_MS = 30_000
 POLLS = 100
 
 
