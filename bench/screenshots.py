@@ -58,6 +58,8 @@ def sign_in(browser: Browser, link: str, directory: Path) -> Any:
 
 def pages(page: Page, base: str) -> dict[str, str]:
     """Return the address of every kind of page: the sessions are those that the store has most to show of."""
+    while page.request.get(f"{base}/status.json").json()["index"]["indexing"]:
+        page.wait_for_timeout(SETTLE_MS)
     listed = page.request.get(f"{base}/timeline.json?limit=100").json()["sessions"]
     rich = max(listed, key=lambda one: (one["live"] is True, one["tool_calls"]))["id"]
     traced = [page.request.get(f"{base}/trace/{one['id']}.json").json() for one in listed if not one["origin"]]

@@ -6,9 +6,17 @@ customElements.define("fold-all", class extends HTMLElement {
     this.button.textContent = "Unfold all";
     this.button.addEventListener("click", () => this.turn());
     this.replaceChildren(this.button);
-    const sought = document.querySelector(":target");
+    this.seek();
+    window.addEventListener("hashchange", () => this.seek());
+  }
+
+  // By the address itself: nothing is a target yet where this runs before the page is laid out.
+  seek() {
+    const sought = document.getElementById(location.hash.slice(1));
     const fold = sought?.closest("details") ?? sought?.querySelector(":scope > details");
-    if (fold) fold.open = true;
+    if (!fold || fold.open) return;
+    fold.open = true;
+    sought.scrollIntoView();
   }
 
   turn() {

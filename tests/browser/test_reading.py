@@ -158,3 +158,13 @@ def test_an_input_method_composes_in_peace_on_results(site: Site) -> None:
         method.send("Input.insertText", {"text": NEEDLE})
         expect(page.locator(".result mark").first).to_have_text(NEEDLE)
         assert len(asked) == 1
+
+
+def test_a_hit_inside_a_fold_is_unfolded(site: Site) -> None:
+    """An address that seeks something inside a card opens the card, on arrival and on this page."""
+    with site.page(f"/sessions/{site.ids['long']}") as page:
+        inner = page.locator("article.tool span[id^=e]").first.get_attribute("id")
+        page.goto(f"/sessions/{site.ids['long']}#{inner}")
+        expect(page.locator(f"article.tool:has(#{inner}) > details")).to_have_attribute("open", "")
+    with site.page(f"/sessions/{site.ids['long']}#{inner}") as page:
+        expect(page.locator(f"article.tool:has(#{inner}) > details")).to_have_attribute("open", "")
