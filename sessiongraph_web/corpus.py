@@ -134,7 +134,7 @@ class View:
         self._walks: dict[int, Walk] = {}
         self._walk_bytes = WALK_BYTES
         self._families: dict[Caller, frozenset[int]] = {}
-        self._read: list[Located] = []
+        self._read: dict[int, Located] = {}
 
     def require_catalog(self) -> sqlite3.Connection:
         if self.catalog is None:
@@ -262,15 +262,16 @@ class View:
 
     def will_read(self, located: Located) -> None:
         """Note that events of a log go into the answer: `confirm` looks whose they are once they were read."""
-        self._read.append(located)
+        self._read[located.log_id] = located
 
     def confirm(self) -> None:
         """Refuse an answer made of a log that became another session's between its check and its reading."""
-        for located in self._read:
+        for located in self._read.values():
             self.check_header(located)
 
     def map_of(self, located: Located) -> LogMap:
         """Return where the records of a log are: as the index knows, else by walking over the log once."""
+        self.will_read(located)
         connection = self._database_of(located)
         if connection is not None:
             found = IndexMap.of(connection, located.log_id, located.path, located.row)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sessiongraph_web import filters, presentation
+from sessiongraph_web import corpus, filters, presentation
 from sessiongraph_web.access import Caller
 from sessiongraph_web.agents import Agent
 from sessiongraph_web.errors import SessionGraphError
@@ -19,6 +19,7 @@ from sessiongraph_web.export import Download
 from sessiongraph_web.filters import EventRequest, ExportRequest, SessionRequest, ShareRequest
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.tools import Toolbox
+from sessiongraph_web.web.offline import OfflinePages
 from tests.attachments import image_block, put_attachment
 from tests.builders import Log
 
@@ -141,6 +142,19 @@ def _timeline(**given: Any) -> Operation:
     return ask
 
 
+def _set(*, download: bool, **given: Any) -> Operation:
+    """Return the choice of a set of sessions, or its download."""
+
+    def ask(product: SessionGraph, caller: Caller, session_id: str) -> Any:
+        texts = {name: [str(value).format(id=session_id)] for name, value in given.items()}
+        request = filters.parse_set(texts, product.settings)
+        if not download:
+            return product.selection(caller, request)
+        return product.export_set(caller, request, OfflinePages(corpus.log_limits(product.settings)))
+
+    return ask
+
+
 def _export(**given: Any) -> Operation:
     return lambda product, caller, session_id: product.export(caller, ExportRequest(id=session_id, **given))
 
@@ -186,6 +200,9 @@ ABOUT_A_SESSION: Final[Mapping[str, Operation]] = {
     ),
     "offer": lambda product, caller, id_: product.offer(caller, ShareRequest(session=id_)),
     "share": lambda product, caller, id_: product.share(caller, ShareRequest(session=id_)),
+    "turns": lambda product, caller, id_: product.turns(caller, SessionRequest(id=id_)),
+    "selection of it": _set(download=False, q=ASKED, session="{id}"),
+    "export_set of it": _set(download=True, q=ASKED, session="{id}"),
     "search in it": _search(session="{id}"),
     "search below it": _search(parent="{id}"),
     "tool session_event_search": _tool("session_event_search", query=ASKED),
@@ -212,6 +229,9 @@ LISTS: Final[Mapping[str, Operation]] = {
     "timeline roots": _timeline(roots=1),
     "timeline of a day": _timeline(day="2026-09-21", tz="Asia/Shanghai"),
     "timeline of a workspace": _timeline(workspace="/w"),
+    "selection": _set(download=False),
+    "export_set": _set(download=True),
+    "export_set of a search": _set(download=True, q=ASKED, inherited=1),
     "workspaces": lambda product, caller, _id: product.workspaces(caller),
     "status": lambda product, caller, _id: product.status(caller, filters.StatusRequest(ledger=True)),
     "note": lambda product, caller, _id: product.note(caller),

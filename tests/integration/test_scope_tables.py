@@ -23,6 +23,7 @@ OPERATIONS: Final = {**ABOUT_A_SESSION, **LISTS}
 REFUSED: Final = (
     '{"code": "SESSION_QUERY_SESSION_NOT_FOUND", "detail": "There is no such session here.", "fields": {}}'
 )
+LISTING: Final = ("search", "selection", "export_set", "tool")  # what finds nothing rather than refuses
 FEW: Final = 60  # instructions of SQLite: less than one row costs
 # The one thing that is told of what is outside: that a session has relatives there.
 MARK: Final = re.compile(
@@ -74,7 +75,7 @@ def test_a_foreign_session_answers_as_a_missing_one(row: Row) -> None:
     }
     assert {name: answers for name, answers in told.items() if len(answers) > 1} == {}
     refused = {name for name, answers in told.items() if answers == {REFUSED}}
-    assert refused == {name for name in told if not name.startswith(("search", "tool"))}
+    assert refused == {name for name in told if not name.startswith(LISTING)}
 
 
 def test_no_answer_depends_on_what_is_beside(row: Row) -> None:
@@ -102,6 +103,12 @@ def test_the_owner_is_told_of_what_is_beside(row: Row) -> None:
         *(name for name in ABOUT_A_SESSION if name.startswith("tool")),
     }
     assert same - {"search a workspace", "timeline of a workspace"} == {"grants", "revoke"}
+
+
+def test_no_operation_escapes_the_table() -> None:
+    """Each public method of the product is asked by a row that begins with its name."""
+    methods = {name for name, value in vars(SessionGraph).items() if callable(value) and not name.startswith("_")}
+    assert {name for name in methods - {"close"} if not any(row.startswith(name) for row in OPERATIONS)} == set()
 
 
 def _differing(

@@ -18,7 +18,7 @@ from tests.scopes import ABOUT_A_SESSION, MAIN, SECRET, SHOP, outcome
 CALLER: Final = access.workspaces(SHOP)
 READS: Final = (
     *("session", "session, last page", "event", "written", "event_trace", "follow", "attachment"),
-    *("export", "export md", "export json", "export ndjson"),
+    *("export", "export md", "export json", "export ndjson", "export_set of it", "turns"),
 )
 
 
