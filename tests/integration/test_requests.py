@@ -6,12 +6,14 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
 from datasette.app import Datasette
 
 from sessiongraph_web import access, schema
+from sessiongraph_web.web import routes
 from tests.asgi import Pairs, ask, bearer
 from tests.shared import SHARED
 from tests.world import FOREIGN, FOREIGN_WORD, HOME, World, two_workspaces
@@ -161,3 +163,39 @@ async def test_the_ends_of_the_calendar_are_days(served: Datasette, world: World
             answer = await ask(served, f"{path}{name}={day}&tz={zone}", headers=headers)
             known = (name == "day" or not name.startswith("created")) if "timeline" in path else name != "day"
             assert answer.status == (200 if known else 400), answer.text
+
+
+ODD_VALUES: Final = (
+    *("-1", "9223372036854775808", "99999999999999999999", "1e9", "NaN", "Infinity", "0x10", "\u0663", "1_000"),
+    *(
+        "\0",
+        "\r\nSet-Cookie: a=b",
+        "../../etc/passwd",
+        "{}",
+        "x" * 5000,
+        "9999-12-31",
+        "Etc/GMT+99",
+        "%ff",
+        "\U0010ffff",
+    ),
+)
+
+
+@pytest.mark.parametrize("who", [access.OWNER, access.workspaces(HOME)], ids=lambda who: who.kind)
+@pytest.mark.parametrize("route", [route.name for route in routes.ROUTES if "GET" in route.methods])
+async def test_no_value_of_a_parameter_is_a_fault(
+    served: Datasette, world: World, route: str, who: access.Caller
+) -> None:
+    """Giant, negative, foreign to numbers, hostile to headers, given twice: an answer or a refusal, no fault."""
+    asked = next(found for found in routes.ROUTES if found.name == route)
+    names = {"id": world.ids["home"], "seq": 3, "sha256": "0" * 64, "digest": "0" * 12, "name": "style.css"}
+    path = asked.template.format(**names)
+    headers = bearer(world.token(who))
+    for parameter in asked.parameters:
+        for value in ODD_VALUES:
+            encoded = quote(value.encode() if value != "%ff" else b"\xff", safe="")
+            for query in (f"{parameter.name}={encoded}", f"{parameter.name}={encoded}&{parameter.name}=1"):
+                answer = await ask(served, f"{path}?{query}", headers=headers)
+                assert answer.status < 500, (parameter.name, value)
+                assert [value for _, value in answer.headers if "\n" in value or "\r" in value] == []
+                assert answer.header("set-cookie") is None

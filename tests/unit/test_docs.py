@@ -55,6 +55,15 @@ def test_every_command_is_in_the_table() -> None:
     assert documented == set(cli.main.commands)
 
 
+def test_every_promise_of_security_names_tests_that_exist() -> None:
+    """Each row of what holds is shown by at least one test file."""
+    for promise, shown_by in rows("| what holds | shown by |"):
+        names = re.findall(r"`([\w/]+\.py)`", shown_by)
+        paths = [ROOT / (name if "/" in name else f"tests/integration/{name}") for name in names]
+        assert paths, promise
+        assert [path for path in paths if not path.is_file()] == []
+
+
 def test_every_command_shows_an_example() -> None:
     """`--help` of a command ends with a line that can be copied."""
     for name, command in cli.main.commands.items():
