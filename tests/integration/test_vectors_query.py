@@ -19,7 +19,7 @@ from sessiongraph_web.answers import Hit, SearchPage, SessionSummary
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.models import KINDS, Event
 from sessiongraph_web.surface import Fold, classify
-from tests.shared import shared_folders
+from tests.shared import recorded_cases
 from tests.workspaces import SETTINGS, Workspace, find
 
 pytestmark = pytest.mark.shared
@@ -69,16 +69,7 @@ class Inexpressible(Exception):  # noqa: N818 - a finding of the adapter, which 
     """Something of a case that no request here can say; the text is the reason."""
 
 
-def _cases() -> list[Any]:
-    found = []
-    for path in shared_folders("vectors/cases", "*.json"):
-        if path.stem in FILES:
-            for case in json.loads(path.read_text("utf-8")):
-                found.append(pytest.param(case, id=f"{path.stem}: {case['name']}"))
-    return found
-
-
-@pytest.mark.parametrize("case", _cases())
+@pytest.mark.parametrize("case", recorded_cases(FILES))
 def test_recorded_case(case: dict[str, Any], tmp_path: Path, shared: Path) -> None:
     """The product answers a recorded case as the original did."""
     given, expected = _plain(case["input"]), _plain(case["expected"])

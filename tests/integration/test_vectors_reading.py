@@ -18,7 +18,7 @@ from sessiongraph_web.models import Event, Fault, Header, Replace
 from sessiongraph_web.repair import OpenTurn
 from sessiongraph_web.surface import Fold, classify
 from tests.builders import Log
-from tests.shared import shared_folders
+from tests.shared import recorded_cases
 
 pytestmark = pytest.mark.shared
 
@@ -40,16 +40,7 @@ DIFFERENCES: Final = {
 SKIPPED: Final[dict[str, str]] = {}
 
 
-def _cases() -> list[Any]:
-    found = []
-    for path in shared_folders("vectors/cases", "*.json"):
-        if path.stem in FILES:
-            for case in json.loads(path.read_text("utf-8")):
-                found.append(pytest.param(case, id=f"{path.stem}: {case['name']}"))
-    return found
-
-
-@pytest.mark.parametrize("case", _cases())
+@pytest.mark.parametrize("case", recorded_cases(FILES))
 def test_recorded_case(case: dict[str, Any], store: Path) -> None:
     """The product answers a recorded case as the original did, or differs as the design says."""
     if case["name"] in SKIPPED:

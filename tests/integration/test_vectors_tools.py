@@ -42,7 +42,7 @@ from sessiongraph_web.tools import Toolbox
 from sessiongraph_web.toolschemas import SESSION_TOOLS
 from tests import answered
 from tests.builders import Log
-from tests.shared import shared_folders
+from tests.shared import recorded_cases
 
 pytestmark = pytest.mark.shared
 
@@ -60,16 +60,7 @@ SKIPPED: Final = {
 _TYPED: Final = "the schema refuses a value of another type before it is read"
 
 
-def _cases() -> list[Any]:
-    found = []
-    for path in shared_folders("vectors/cases", "*.json"):
-        if path.stem in FILES:
-            for case in json.loads(path.read_text("utf-8")):
-                found.append(pytest.param(case, id=f"{path.stem}: {case['name']}"))
-    return found
-
-
-@pytest.mark.parametrize("case", _cases())
+@pytest.mark.parametrize("case", recorded_cases(FILES))
 def test_recorded_case(case: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, shared: Path) -> None:
     """The product answers a recorded case as the original did."""
     given = case["input"]
