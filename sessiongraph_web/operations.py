@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -51,7 +52,8 @@ from sessiongraph_web.rows import never
 from sessiongraph_web.tokens import Tokens
 
 HEAL_SECONDS: Final = 30
-UNUSABLE: Final = frozenset({"SESSIONGRAPH_CORRUPT", "SESSION_QUERY_INDEX_FAILED"})
+CORRUPT: Final = frozenset({"SESSIONGRAPH_CORRUPT"})
+UNUSABLE: Final = CORRUPT | {"SESSION_QUERY_INDEX_FAILED"}
 
 T = TypeVar("T")
 
@@ -114,14 +116,7 @@ class SessionGraph:
         def answer(view: View) -> Status:
             return lists.status(view, caller, asked, self._note(view, caller), self._store_problem())
 
-        try:
-            with self.corpus.view() as view:
-                return answer(view)
-        except SessionGraphError as error:
-            if error.code not in UNUSABLE:
-                raise
-        with self.corpus.bare_view() as view:
-            return answer(view)
+        return self._twice(answer, UNUSABLE, again=self.corpus.bare_view)
 
     def session(self, caller: Caller, request: SessionRequest) -> SessionPage:
         """Read one session: its head, its relatives, a page of its events."""
@@ -230,27 +225,31 @@ class SessionGraph:
         """
         if cursor is None:
             self.refresher.look()
-        try:
-            with self.corpus.view() as view:
-                return answer(view)
-        except SessionGraphError as error:
-            if error.code != "SESSIONGRAPH_CORRUPT":
-                raise
-        self.refresher.heal(HEAL_SECONDS)
-        with self.corpus.view() as view:
-            return answer(view)
+        return self._twice(answer, CORRUPT, lambda: self.refresher.heal(HEAL_SECONDS), again=self.corpus.view)
 
     def _read(self, answer: Callable[[View], T]) -> T:
         """Answer from the store with the index as a map; where that is damaged, from the store alone."""
         self.refresher.look()
+        verify = Wish(verify=True)
+        return self._twice(answer, UNUSABLE, lambda: self.refresher.request(verify), again=self.corpus.bare_view)
+
+    def _twice(
+        self,
+        answer: Callable[[View], T],
+        codes: frozenset[str],
+        mend: Callable[[], object] = lambda: None,
+        *,
+        again: Callable[[], AbstractContextManager[View]],
+    ) -> T:
+        """Answer from the index; where that fails with one of `codes`, mend it and answer from the other view."""
         try:
             with self.corpus.view() as view:
                 return answer(view)
         except SessionGraphError as error:
-            if error.code not in UNUSABLE:
+            if error.code not in codes:
                 raise
-        self.refresher.request(Wish(verify=True))
-        with self.corpus.bare_view() as view:
+        mend()
+        with again() as view:
             return answer(view)
 
     def _note(self, view: View, caller: Caller) -> IndexNote:
