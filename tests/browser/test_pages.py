@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.browser.sites import Site, opened
 from tests.builders import Log
@@ -123,7 +123,7 @@ def test_the_palette_shows_recent_sessions_and_opens_by_keys(site: Site) -> None
         page.keyboard.press("Control+k")
         page.wait_for_selector("[role=option]")
         page.keyboard.press("Escape")
-        assert page.locator("#palette").is_hidden()
+        expect(page.locator("#palette")).to_be_hidden()
         page.keyboard.press("Control+k")
         page.wait_for_selector("[role=option]")
         page.keyboard.press("ArrowDown")
@@ -153,7 +153,7 @@ def test_keys_walk_through_a_transcript(site: Site) -> None:
         page.keyboard.press("?")
         assert page.locator("dialog").is_visible()
         page.keyboard.press("Escape")
-        assert page.locator("dialog").count() == 0
+        expect(page.locator("dialog")).to_have_count(0)
 
 
 def test_a_hit_in_tool_output_opens_its_card(site: Site) -> None:
