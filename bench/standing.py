@@ -30,9 +30,24 @@ from tests.builders import Log
 
 WORKSPACES = ("/w/shop", "/w/shop/api", "/w/广告平台", "/w/blog", "/w/tools", "/w/site")
 WORDS = (
-    "timeout retry cache session token parser schema index query client server request response deploy module"
-    " 广告 投放 模块 回滚 数据库 迁移 脚本 超时 重试 接口 缓存 查询 页面"
-).split()  # noqa: SIM905 - two lines of words
+    *("timeout", "retry", "cache", "session", "token", "parser", "schema", "index", "query", "client", "server"),
+    *(
+        "request",
+        "deploy",
+        "广告",
+        "投放",
+        "模块",
+        "回滚",
+        "数据库",
+        "迁移",
+        "脚本",
+        "超时",
+        "重试",
+        "接口",
+        "缓存",
+        "查询",
+    ),
+)
 PROBES = ("timeout", "广告", "数据库 迁移", '"cache session"', "module_9", "nothing-like-it")
 TOKEN_SECONDS = 7 * 86_400
 MIB = 2**20
