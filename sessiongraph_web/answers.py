@@ -157,6 +157,7 @@ class TurnMark(Answer, frozen=True, kw_only=True):
     ended: Instant | None
     prompt: str  # how the first prompt begins
     bad_ends: int  # turns that failed or were stopped
+    failures: int  # tool calls that failed
 
 
 class TurnList(Answer, frozen=True, kw_only=True):

@@ -29,7 +29,9 @@ _SAME_IN_CATALOG: Final = (
 )
 _REREAD: Final = {
     "session": f"{_SAME_IN_CATALOG}, agent_preset, delegation_depth, is_seeded, surface_fault",
-    "entry": "log_id, ordinal, seq, time, turn, kind, type, surface, tool, inherited, synthetic, clipped, text",
+    "entry": (
+        "log_id, ordinal, seq, time, turn, kind, type, surface, tool, failed, inherited, synthetic, clipped, text"
+    ),
     "surface_node": "log_id, ordinal, position, seq, type, digest",
     "shadow": "log_id, ordinal, by_ordinal, place",
     "citation": "log_id, source_seq, ordinal",

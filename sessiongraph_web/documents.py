@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Self
 
-from sessiongraph_web import redact
+from sessiongraph_web import outcomes, redact
 from sessiongraph_web.models import Event, Header, Replace, Text
 
 TOOL_ARGUMENT_CHARS: Final = 2048
@@ -40,6 +40,13 @@ def extract(event: Event, *, tool_result_chars: int, mask: Mask = str) -> list[T
 def is_human(event: Event) -> bool:
     """Say whether an event is a message that a person wrote; the harness injects others under the same role."""
     return event.type == "user/message" and _kind(event.data.get("source")) == "user"
+
+
+def is_failure(event: Event) -> bool:
+    """Say whether an event is the result of a call that failed; one that is rewritten does not fail again."""
+    if event.type != "tool/result" or isinstance(event.surface_op, Replace):
+        return False
+    return outcomes.has_failed(event.data)
 
 
 def blocks_text(content: object) -> str:
@@ -260,9 +267,7 @@ class Digest:
             del self._tools[next(iter(self._tools))]
 
     def _count_result(self, event: Event) -> None:
-        message = event.data.get("message")
-        failed = isinstance(message, dict) and message.get("isError") is True
-        if failed and not isinstance(event.surface_op, Replace):  # a rewrite is no second failure
+        if is_failure(event):
             self.tool_errors += 1
 
     def _take_title(self, event: Event) -> None:

@@ -33,6 +33,7 @@ class TurnSpan(NamedTuple):
     started: int | None
     ended: int | None
     bad_ends: int
+    failures: int  # calls that failed
     prompt: str
 
 
@@ -160,15 +161,15 @@ class IndexMap:
         highest = self._row("SELECT ifnull(max(last_turn), 0) FROM frame WHERE log_id = ?")[0]
         rows = self._connection.execute(
             """
-            SELECT min(turn), max(turn), min(ordinal), min(time), max(time), sum(kind = 'turn_end'),
+            SELECT min(turn), max(turn), min(ordinal), min(time), max(time), sum(kind = 'turn_end'), sum(failed),
                    min(CASE WHEN kind = 'user' THEN ordinal END)
             FROM entry WHERE log_id = ? AND turn IS NOT NULL AND NOT synthetic
             GROUP BY turn / ? ORDER BY min(ordinal) LIMIT ?
             """,
             (self._log_id, highest // most + 1, 2 * most),
         ).fetchall()
-        prompts = self._prompt_lines([row[6] for row in rows if row[6] is not None])
-        return [TurnSpan._make((*row[:6], prompts.get(row[6], ""))) for row in rows]
+        prompts = self._prompt_lines([row[7] for row in rows if row[7] is not None])
+        return [TurnSpan._make((*row[:7], prompts.get(row[7], ""))) for row in rows]
 
     def _prompt_lines(self, ordinals: list[int]) -> dict[int, str]:
         rows = self._rows(
@@ -313,7 +314,8 @@ class Walk:
         told = [text.text for text in texts if text.kind == "user"]
         prompt = " ".join(redact.mask(told[0])[0][:PROMPT_CHARS].split()) if told else ""
         bad = sum(text.kind == "turn_end" for text in texts)
-        span = TurnSpan(turn, turn, event.ordinal, event.time, event.time, bad, prompt)
+        failed = documents.is_failure(event)
+        span = TurnSpan(turn, turn, event.ordinal, event.time, event.time, bad, failed, prompt)
         if self._turns and self._turns[-1].last == turn:
             span = _joined([self._turns.pop(), span])
         self._turns.append(span)
@@ -373,6 +375,7 @@ def _joined(spans: Sequence[TurnSpan]) -> TurnSpan:
         min(times, default=None),
         max(times, default=None),
         sum(span.bad_ends for span in spans),
+        sum(span.failures for span in spans),
         next((span.prompt for span in spans if span.prompt), ""),
     )
 

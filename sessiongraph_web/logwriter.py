@@ -283,7 +283,7 @@ class LogWriter:
 
 
 _Place = tuple[int, int | None, int | None, int | None, str, str]
-_Entry = tuple[_Place, Surface, tuple[str | None, bool, bool, int, bool, str]]
+_Entry = tuple[_Place, Surface, tuple[str | None, bool, bool, bool, int, bool, str]]
 
 
 class _Rows:
@@ -305,9 +305,10 @@ class _Rows:
     ) -> None:
         """Take an entry, and mask it."""
         masked, _ = redact.mask(text.text)
+        failed = documents.is_failure(event)
         place = (event.ordinal, event.seq, event.time, turn, text.kind, event.type)
         self._entries.append(
-            (place, surface, (tool, inherited, event.synthetic, len(masked), text.clipped, masked))
+            (place, surface, (tool, failed, inherited, event.synthetic, len(masked), text.clipped, masked))
         )
         self._characters += len(masked)
         if self._characters >= BATCH_CHARACTERS:
@@ -360,7 +361,7 @@ class _Rows:
         first = self._next_id
         self._next_id += len(self._entries)
         self.connection.executemany(
-            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (row_id, self.log_id, *place, "shadowed" if place[0] in self._shadowed else surface, *rest)
                 for row_id, (place, surface, rest) in enumerate(self._entries, first)

@@ -16,7 +16,7 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.redact import REDACTION_VERSION
 from sessiongraph_web.tokenizer import TOKENIZER_VERSION
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 # What a file's `user_version` must be: rows, tokens or masking of another make are never read.
 FORMAT: Final = SCHEMA_VERSION * 1_000_000 + TOKENIZER_VERSION * 1_000 + REDACTION_VERSION
 APPLICATION_ID: Final = 0x53475742  # "SGWB"
@@ -72,6 +72,7 @@ CREATE TABLE entry (
     type TEXT NOT NULL,                -- event type
     surface TEXT NOT NULL,             -- current, shadowed, log-only, unknown
     tool TEXT,                         -- tool name of a call or of the call a result answers
+    failed INTEGER NOT NULL,           -- 1: the result of a call that failed, and not its rewriting
     inherited INTEGER NOT NULL,        -- 1: copied from the parent
     synthetic INTEGER NOT NULL,        -- 1: a closer of an open turn, not in the stored log
     length INTEGER NOT NULL,           -- of text, in code points

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from sessiongraph_web import bodies, loose, markup, terminal, wording
+from sessiongraph_web import bodies, loose, markup, outcomes, terminal, wording
 from sessiongraph_web.answers import EventView
 from sessiongraph_web.attached import cited
 from sessiongraph_web.bodies import Allowance
@@ -15,14 +14,12 @@ from sessiongraph_web.cards import Outcome, Section, Tool, place
 
 ARGUMENT_CHARS: Final = 180
 NAME_CHARS: Final = 60
-EXIT_CHARS: Final = 4096  # of output, at its end, that an exit code is looked for in
 SHELLS: Final = frozenset({"bash", "shell", "sh", "exec", "run_command", "execute_command", "terminal"})
 WRITERS: Final = frozenset({"write", "write_file", "create_file"})
 MAIN_ARGUMENTS: Final = (
     "command", "cmd", "pattern", "query", "queries", "url", "file_path", "path", "cd", "description", "prompt",
     "objective", "name", "script", "skill",
 )  # fmt: skip
-_EXIT_CODE: Final = re.compile(r"\[exit code: (-?\d{1,10})\]")
 _LANGUAGES: Final = {
     "py": "python", "js": "javascript", "mjs": "javascript", "ts": "typescript", "tsx": "tsx", "jsx": "jsx",
     "rs": "rust", "go": "go", "c": "c", "h": "c", "cpp": "cpp", "java": "java", "rb": "ruby", "sh": "bash",
@@ -49,7 +46,7 @@ def tool(
     text = loose.texts(message.get("content"))
     changes = _changes(arguments, result)
     sections, added, removed = _sections(name, call, arguments, result, text, changes, allowance)
-    outcome, outcome_text = _outcome(result, text, call=call, waiting=waiting)
+    outcome, outcome_text = _outcome(result, call=call, waiting=waiting)
     return Tool(
         place=place(event),
         name=markup.clip(name or ("tool" if call else "Tool output"), NAME_CHARS),
@@ -91,34 +88,18 @@ def _argument(call: EventView | None, arguments: Any) -> str:
     return markup.clip(" ".join(terminal.plain(loose.said(value)[: ARGUMENT_CHARS * 4]).split()), ARGUMENT_CHARS)
 
 
-def _outcome(
-    result: EventView | None, text: str, *, call: EventView | None, waiting: bool
-) -> tuple[Outcome, str]:
-    """Say how a call ended. A shell command that failed is no error to dsh, but it is one to a reader."""
+def _outcome(result: EventView | None, *, call: EventView | None, waiting: bool) -> tuple[Outcome, str]:
+    """Say how a call ended."""
     if result is None:
         if waiting:
             return "waiting", "running"
         elsewhere = call is not None and call.partner is not None
         return ("waiting", "result on a later page") if elsewhere else ("missing", "no result")
     error = loose.mapping(result.data.get("error"))
-    if _is_error(result):
+    if outcomes.is_error(result.data):
         return "failed", markup.clip(loose.string(error.get("code")) or "failed", NAME_CHARS)
-    code = _exit_code(text)
+    code = outcomes.exit_code(result.data)
     return ("exit", f"exit {code}") if code else ("ok", "ok")
-
-
-def is_failure(result: EventView) -> bool:
-    """Say whether a result is an error, or that of a command which failed."""
-    return _is_error(result) or bool(_exit_code(loose.texts(loose.at(result.data, "message.content"))))
-
-
-def _is_error(result: EventView) -> bool:
-    return loose.at(result.data, "message.isError") is True or bool(loose.mapping(result.data.get("error")))
-
-
-def _exit_code(text: str) -> int:
-    codes = _EXIT_CODE.findall(text[-EXIT_CHARS:])
-    return int(codes[-1]) if codes else 0
 
 
 def _changes(arguments: Any, result: EventView | None) -> list[tuple[str, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from sessiongraph_web import bodies, eventtypes, facts, loose, markup, toolcards, wording
+from sessiongraph_web import bodies, eventtypes, facts, loose, markup, outcomes, toolcards, wording
 from sessiongraph_web.answers import DamageNote, EventView, SessionPage
 from sessiongraph_web.attached import cited
 from sessiongraph_web.bodies import Allowance
@@ -152,7 +152,7 @@ class _Teller:
             started=first.time if first else None,
             took=wording.between(first.time, last.time) if first and last else None,
             calls=len(calls),
-            failures=sum(toolcards.is_failure(result) for result in results if result),
+            failures=sum(outcomes.has_failed(result.data) for result in results if result),
             ended_badly=told[0] if told else None,
             prompt=facts.prompt_line(next((event for event in events if facts.is_prompt(event)), None)),
             inherited=bool(events) and all(event.inherited for event in events),

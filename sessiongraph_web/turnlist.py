@@ -33,4 +33,5 @@ def _mark(span: TurnSpan, *, hidden: bool) -> TurnMark:
         ended=instant(span.ended),
         prompt=redact.mask(span.prompt)[0] if hidden else span.prompt,
         bad_ends=span.bad_ends,
+        failures=span.failures,
     )

@@ -9,7 +9,8 @@ from typing import Any
 from sessiongraph_web import generation
 
 _ENTRY = (
-    "log_id, ordinal, seq, time, turn, kind, type, surface, tool, inherited, synthetic, length, clipped, text"
+    "log_id, ordinal, seq, time, turn, kind, type, surface, tool, failed, inherited, synthetic, length, clipped,"
+    " text"
 )
 _TABLES = {
     "session": "*",

@@ -18,7 +18,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "logs",
         "attachments",
     ),
-    "meaning": ("surface", "documents", "repair", "tracing"),
+    "meaning": ("surface", "outcomes", "documents", "repair", "tracing"),
     "requests": ("parameters", "filters", "cursors", "paging"),
     "search": ("ranking", "matching", "search"),
     "index runs": (

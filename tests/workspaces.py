@@ -65,6 +65,7 @@ class Workspace:
             "kind": "user",
             "type": "user/message",
             "surface": "current",
+            "failed": 0,
             "inherited": 0,
             "synthetic": 0,
             "clipped": 0,

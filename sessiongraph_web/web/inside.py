@@ -33,7 +33,7 @@ class Mark:
     prompt: str
     took: str | None
     width: int  # of its bar, which grows with the logarithm of the time it took
-    bad: int  # turns that ended badly, and on this page calls that failed
+    bad: int  # turns that ended badly, and calls that failed
     here: bool  # on this page
 
 
@@ -64,7 +64,7 @@ def _mark(
         prompt=markup.clip(mark.prompt, 48),
         took=wording.between(mark.started, mark.ended),
         width=round(BAR_WIDTH * share),
-        bad=mark.bad_ends + sum(turn.failures for turn in shown),
+        bad=mark.bad_ends + max(mark.failures, sum(turn.failures for turn in shown)),  # some index no results
         here=bool(shown),
     )
 

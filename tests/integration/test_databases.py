@@ -27,8 +27,10 @@ def workspace(directory: Path, cwd: str | None, text: str = "words", *, file: st
     connection.execute("INSERT INTO meta VALUES ('sealed_cwd', ?), ('revision', 1)", (cwd,))
     connection.execute(
         """
-        INSERT INTO entry (log_id, ordinal, kind, type, surface, inherited, synthetic, length, clipped, text)
-        VALUES (1, 0, 'user', 'user/message', 'current', 0, 0, ?, 0, ?)
+        INSERT INTO entry (
+            log_id, ordinal, kind, type, surface, failed, inherited, synthetic, clipped, length, text
+        )
+        VALUES (1, 0, 'user', 'user/message', 'current', 0, 0, 0, 0, ?, ?)
         """,
         (len(text), text),
     )

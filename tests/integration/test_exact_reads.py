@@ -64,6 +64,8 @@ class Pair:
             _asked(lambda p: p.trace(OWNER, _named(session_id, log_id)), p) for p in (self.indexed, self.bare)
         ]
         assert lineages[1] == lineages[0]
+        turns = [product.turns(OWNER, _named(session_id, log_id)).marks for product in (self.indexed, self.bare)]
+        assert turns[1] == turns[0]
         shown = [shown for page in pages[0] for shown in page.events]
         for event in _sample(shown)[:sample]:
             request = filters.EventRequest(id=session_id, log_id=log_id, ordinal=event.ordinal, before=2, after=2)
@@ -154,7 +156,7 @@ def _long(version: int) -> list[Log]:
         log.call(call_id, name, arguments)
         log.frame()
     for call_id, _, _ in reversed(calls):
-        log.result(call_id, f"output of {call_id}")
+        log.result(call_id, f"output of {call_id}\n[exit code: {call_id.count('3')}]")
         log.frame()
     log.end_turn()
     log.event("note/between-turns", {})

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.asyncio
 TURNS: Final = 60
 WORD: Final = "amberfish"
 HITS: Final = (7, 31, 55)  # the turns that hold the word
+FAILED: Final = (3, 30, 58)  # the turns whose call failed
 RAIL: Final = re.compile(
     r'<li(?P<here> class="here")?><a href="(?P<url>[^"]+)"[^>]*><span class="turn-number">(?P<n>[^<]+)'
 )
@@ -49,7 +50,8 @@ def _long() -> Log:
     log = Log(HOME)
     for number in range(1, TURNS + 1):
         word = WORD if number in HITS else "plain"
-        log.turn(f"prompt {number} {word}", f"answer {number}", [("bash", '{"command":"ls"}', "ok")])
+        output = "no\n[exit code: 2]" if number in FAILED else "ok"
+        log.turn(f"prompt {number} {word}", f"answer {number}", [("bash", '{"command":"ls"}', output)])
     log.start_turn("and then it broke")
     log.end_turn(kind="error", error={"message": "no"})
     return log
@@ -77,13 +79,14 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 async def test_the_rail_has_every_turn_on_every_page(site: Site) -> None:
-    """Whichever page is read, all turns are marks, those of the page are marked, and a bad end is told."""
+    """Whichever page is read, all turns are marks, those of the page are marked, and every failure is told."""
     for given in ({}, {"last": "1"}, {"at": "200"}):
         page = await site.page(**given)
         assert [found["n"] for found in RAIL.finditer(page)] == [str(n) for n in range(1, TURNS + 2)]
         shown = set(re.findall(r'aria-label="Turn (\d+)"', page))
         assert {found["n"] for found in RAIL.finditer(page) if found["here"]} == shown
-        assert page.count('title="1 failure"') == 1
+        marks = re.findall(r'<span class="turn-number">(\d+)(?:(?!</li>).)*title="1 failure"', page, re.DOTALL)
+        assert marks == [str(number) for number in (*FAILED, TURNS + 1)]
 
 
 async def test_a_mark_leads_to_its_turn(site: Site) -> None:
