@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sessiongraph_web.language import grouped
 from sessiongraph_web.models import Instant
 
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
@@ -52,14 +53,9 @@ STATES: Final[dict[str, str]] = {
 }
 
 
-def number(value: int) -> str:
-    """Write a whole number with thin spaces between groups of three digits."""
-    return f"{value:,}".replace(",", "\u202f")
-
-
 def count(value: int, one: str, many: str | None = None) -> str:
     """Write a number of things: `1 turn`, `12 turns`."""
-    return f"{number(value)} {one if value == 1 else many or one + 's'}"
+    return f"{grouped(value)} {one if value == 1 else many or one + 's'}"
 
 
 def compact(value: int) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from datasette import Request, Response
 from datasette.utils import error_body
 
-from sessiongraph_web import presentation
+from sessiongraph_web import language, presentation
 from sessiongraph_web.access import NOBODY, Caller
 from sessiongraph_web.answers import Answer
 from sessiongraph_web.config import Settings
@@ -37,6 +37,7 @@ NAME_CHARS: Final = 60
 PAGE_PARAMETERS: Final = frozenset({"view", "hide", "find", "until"})  # of a page; operations see none
 ZONE_COOKIE: Final = "sg_zone"
 THEME_COOKIE: Final = "sg_theme"
+LANGUAGE_COOKIE: Final = "sg_language"
 PRIVATE: Final = {"cache-control": "private, no-store"}
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _LOG: Final = logging.getLogger("sessiongraph_web")
@@ -292,7 +293,7 @@ def _twin(request: Request) -> str:
 
 def _json(request: Request, body: dict[str, Any], status: int = 200) -> Response:
     encoded = msgspec.json.encode(body)
-    etag = f'"{hashlib.sha256(encoded).hexdigest()[:32]}"'
+    etag = f'"{hashlib.sha256(language.current().encode() + encoded).hexdigest()[:32]}"'
     headers = PRIVATE | {"etag": etag}
     known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
     if status == 200 and etag in known:
@@ -320,6 +321,7 @@ def _html(
         links=_links(datasette),
         theme=request.cookies.get(THEME_COOKIE),
         twin=_twin(request) if status == 200 and request.method != "POST" else None,
+        repeatable=request.method != "POST",
     )
     body = render.page(datasette, template, frame, context)
     content = "" if request.method == "HEAD" else body

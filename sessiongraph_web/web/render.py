@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import jinja2
 from markupsafe import Markup, escape
 
-from sessiongraph_web import markup, wording
+from sessiongraph_web import language, markup, wording
 from sessiongraph_web.access import Caller
 from sessiongraph_web.web.links import Links, without
 
@@ -34,11 +34,17 @@ class Frame:
     links: Links
     theme: str | None = None
     twin: str | None = None
+    repeatable: bool = True  # False: this answers a form, so that a choice of language could not come back to it
 
     @property
     def scheme(self) -> str | None:
         """The colour scheme the reader chose, if any."""
         return self.theme if self.theme in ("light", "dark") else None
+
+    @property
+    def languages(self) -> dict[str, str]:
+        """The languages that the page could be read in instead."""
+        return {name: said for name, said in language.LANGUAGES.items() if name != language.current()}
 
 
 def page(datasette: Datasette, template: str, frame: Frame, context: Mapping[str, Any]) -> str:
@@ -53,14 +59,20 @@ def file(template: str, context: Mapping[str, Any]) -> str:
 
 def install(environment: jinja2.Environment) -> None:
     """Give an environment the filters and functions that our templates use."""
+    environment.add_extension("jinja2.ext.i18n")
+    environment.newstyle_gettext = True  # type: ignore[attr-defined]  # by that extension
+    environment.globals.update(
+        _=_gettext, gettext=_gettext, ngettext=_ngettext, pgettext=_pgettext, language_tag=_language_tag
+    )
     environment.filters.update(
         bytes=wording.byte_size,
         clip=markup.clip,
         count=wording.count,
         duration=wording.duration,
         exact=exact,
-        number=wording.number,
+        number=language.grouped,
         snippet=markup.snippet,
+        translated=language.gettext,
         utc=wording.utc,
         visible=markup.visible,
         without=without,
@@ -84,6 +96,28 @@ def asset(name: str) -> str:
 def asset_names() -> frozenset[str]:
     """Return the names of the static files."""
     return frozenset(path.name for path in STATIC.iterdir() if path.is_file())
+
+
+def _gettext(sentence: str, /, **variables: object) -> Markup:
+    """Translate a sentence of a template, which may hold markup; what stands in it is escaped as anywhere."""
+    return _filled(language.gettext(sentence), variables)
+
+
+def _pgettext(context: str, word: str, /, **variables: object) -> Markup:
+    return _filled(language.pgettext(context, word), variables)
+
+
+def _ngettext(one: str, many: str, number: int, /, **variables: object) -> Markup:
+    return _filled(language.plural(one, many, number), {"num": language.grouped(number), **variables})
+
+
+def _filled(sentence: str, variables: Mapping[str, object]) -> Markup:
+    shown = {name: _finalize(value) for name, value in variables.items()}
+    return Markup(sentence) % shown  # noqa: S704 - a sentence is from the source or a catalogue, never from a log
+
+
+def _language_tag() -> str:
+    return language.TAGS[language.current()]
 
 
 def _environment(datasette: Datasette) -> jinja2.Environment:

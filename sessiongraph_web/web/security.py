@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from datasette import Request, Response, handle_exception
 from datasette.utils import StartupError, error_body, tilde_decode
 
-from sessiongraph_web import access
+from sessiongraph_web import access, language
 from sessiongraph_web.access import Caller
 from sessiongraph_web.config import PLUGIN_NAME
 from sessiongraph_web.errors import SessionGraphError
@@ -54,6 +54,7 @@ HEADERS: Final = {
     b"cross-origin-opener-policy": b"same-origin",
 }
 PRIVATE: Final = b"private, no-store"
+VARY: Final = b"Accept-Language, Cookie"  # what pages and sentences are in depends on both
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?", re.ASCII)
 _HOST_NAME: Final = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.ASCII)
@@ -88,7 +89,9 @@ class FrontDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._serve(Request(_readable(scope), receive), send)
+            request = Request(_readable(scope), receive)
+            with language.spoken(_language(request)):
+                await self._serve(request, send)
         elif scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
         else:
@@ -181,7 +184,7 @@ def place(path: str) -> Place:
     """Say where a raw path leads, by its spelling alone."""
     if _STATIC.match(path):
         return Place("static")
-    if path in (signin.LOGIN, signin.LOGOUT):
+    if path in (signin.LOGIN, signin.LOGOUT, signin.LANGUAGE):
         return Place("sign-in")
     for pattern, route in _ROUTES:
         if pattern.match(path):
@@ -259,6 +262,12 @@ def is_cross_site(request: Request) -> bool:
     return origin.lower() not in (f"http://{host}", f"https://{host}")
 
 
+def _language(request: Request) -> str:
+    """Return the language that a request is answered in."""
+    kept = request.cookies.get(http.LANGUAGE_COOKIE)
+    return language.chosen(request.headers.get("accept-language", ""), kept)
+
+
 def _refusal(request: Request, hosts: Collection[str]) -> Response | None:
     if not is_allowed_host(request.scope["headers"], hosts):
         return Response("This server does not answer to that name.\n", 421)
@@ -307,6 +316,8 @@ def _dress(status: int, headers: Headers, where: Place) -> Headers:
     ]
     if where.kind != "static" or status not in (200, 304):
         kept = [pair for pair in kept if pair[0].lower() != b"cache-control"] + [(b"cache-control", PRIVATE)]
+    if where.is_strict and where.kind != "static":
+        kept.append((b"vary", VARY))
     policy = STRICT_POLICY if where.is_strict else LOOSE_POLICY
     return [*kept, *HEADERS.items(), (b"content-security-policy", policy.encode())]
 

@@ -12,12 +12,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 from datasette import Request, Response, actor_auth_cookie
 
-from sessiongraph_web import access, tokens
+from sessiongraph_web import access, language, tokens
 from sessiongraph_web.access import Caller
 from sessiongraph_web.config import PLUGIN_NAME
 from sessiongraph_web.tokens import Tokens
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LOGIN: Final = "/-/login"
 LOGOUT: Final = "/-/logout"
+LANGUAGE: Final = "/-/language"  # where the switch of a page posts the language that its reader chose
+LANGUAGE_SECONDS: Final = 365 * 86_400
 SCOPE_KEY: Final = "sessiongraph.caller"  # where the front door leaves the caller in the ASGI scope
 REFUSED: Final = 403
 FORM_BYTES: Final = 16 * 1024
@@ -123,6 +125,27 @@ async def logout(datasette: Datasette, request: Request) -> Response:
     return response
 
 
+async def speak(datasette: Datasette, request: Request) -> Response:
+    """Keep the language that a reader chose, and go back to where he was; it opens nothing to anybody.
+
+    A script tells the exact place; without one the browser does, since no page repeats its own address.
+    """
+    if request.method != "POST":
+        return _not_allowed("POST")
+    asked = parse_qs((await request.post_body(FORM_BYTES)).decode("latin-1"), keep_blank_values=True)
+    wished, onward = _one(asked, "language"), _one(asked, "next") or _referring_path(request)
+    response = _see_other(onward if _LOCAL_PATH.fullmatch(onward) else datasette.urls.instance())
+    if wished in language.LANGUAGES:
+        response.set_cookie(
+            http.LANGUAGE_COOKIE,
+            wished,
+            max_age=LANGUAGE_SECONDS,
+            samesite="lax",
+            secure=request.scheme == "https",
+        )
+    return response
+
+
 def page(
     datasette: Datasette,
     request: Request,
@@ -190,7 +213,11 @@ def hide_tokens(record: logging.LogRecord) -> bool:
     return True
 
 
-ROUTES: Final[list[tuple[str, Callable[..., Any]]]] = [(rf"^{LOGIN}$", login), (rf"^{LOGOUT}$", logout)]
+ROUTES: Final[list[tuple[str, Callable[..., Any]]]] = [
+    (rf"^{LOGIN}$", login),
+    (rf"^{LOGOUT}$", logout),
+    (rf"^{LANGUAGE}$", speak),
+]
 
 
 class Attempts:
@@ -215,6 +242,13 @@ _attempts: WeakKeyDictionary[Datasette, Attempts] = WeakKeyDictionary()
 
 def _attempts_of(datasette: Datasette) -> Attempts:
     return _attempts.setdefault(datasette, Attempts())
+
+
+def _referring_path(request: Request) -> str:
+    """Return the path of the page of ours that a form was sent from, "" for another site's."""
+    came = urlsplit(request.headers.get("referer", ""))
+    own = came.scheme in ("http", "https") and came.netloc == request.headers.get("host")
+    return urlunsplit(("", "", came.path, came.query, "")) if own else ""
 
 
 def _one(asked: dict[str, list[str]], name: str) -> str:
