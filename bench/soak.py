@@ -6,8 +6,8 @@
 A store of its own, with so much text, gets a turn every few seconds, a new session and the end of an old one
 every two minutes, a session written anew every five. Meanwhile pages, twins and searches are read, sessions
 downloaded, somebody follows a session and goes, the index is refreshed every minute and built anew every twenty.
-A sample is taken every five seconds; each minute's go to `--log`, the figures of the first and last quarter to the
-output.
+A sample is taken every five seconds; each minute's go to `--log`, the figures of the first and last quarter to
+the output.
 Flat is what grew by at most a tenth, and a little that does not count (`SLACK`). The index is compared with the
 store that it describes. Exits with 1 if something grew or failed.
 """

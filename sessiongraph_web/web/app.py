@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +34,9 @@ DATASETTE_SETTINGS: Final[dict[str, Any]] = {
     "trace_debug": False,
 }
 
+ADMISSION_KEY: Final = "sessiongraph.admission"  # where the front door leaves it in the ASGI scope
+ADMISSION_SECONDS: Final = 2.0  # between two looks at whether it still holds
+
 _products: WeakKeyDictionary[Datasette, SessionGraph] = WeakKeyDictionary()
 
 
@@ -60,6 +64,28 @@ def settings_of(datasette: Datasette) -> dict[str, Any]:
 def caller(request: Request) -> Caller:
     """Return who asks, from the actor that our own hook wrote."""
     return access.from_actor(request.actor)
+
+
+class Admission:
+    """That a request was let in, and whether it still would be: access ends while long answers go on."""
+
+    def __init__(self, ask: Callable[[], bool]) -> None:
+        self._ask = ask
+        self._asked_at = time.monotonic()
+        self._ended = False
+
+    def has_ended(self) -> bool:
+        """Say whether access was taken back or ran out; asked anew when the last look is too old."""
+        if not self._ended and time.monotonic() - self._asked_at >= ADMISSION_SECONDS:
+            self._asked_at = time.monotonic()
+            self._ended = not self._ask()
+        return self._ended
+
+
+def admission(request: Request) -> Admission:
+    """Return how the front door let a request in."""
+    found: Admission = request.scope[ADMISSION_KEY]
+    return found
 
 
 def make(options: Mapping[str, Any]) -> Datasette:

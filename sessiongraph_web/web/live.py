@@ -17,6 +17,7 @@ from sessiongraph_web.access import Caller
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.filters import SessionRequest
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.web import app
 
 if TYPE_CHECKING:
     from datasette import Request
@@ -28,7 +29,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 MAX_STREAMS: Final = 32
 LOOK_SECONDS: Final = 0.5  # between two looks at what is followed
 HEARTBEAT_SECONDS: Final = 15  # of silence, after which a comment shows that the stream is alive
-LIFETIME_SECONDS: Final = 300  # then the client comes again, and is authorized again
+LIFETIME_SECONDS: Final = 300  # then the client comes again
 RETRY_MILLIS: Final = 1000
 BUSY_SECONDS: Final = 30
 HEARTBEAT: Final = b": \n\n"
@@ -238,9 +239,10 @@ class Stream:
         self._source = following.source
         self._since = _last_event_id(request, following.since)
         self._head = request.method == "HEAD"
+        self._admission = app.admission(request)
 
     async def asgi_send(self, send: Send) -> None:
-        """Send messages until the client goes, the server stops, or it is time to be authorized again."""
+        """Send messages until the client goes or is no longer let in, the server stops, or it was long enough."""
         if self._lookout.is_full:
             await send({"type": "http.response.start", "status": 503, "headers": _BUSY})
             await send({"type": "http.response.body", "body": b"Too many pages follow already.\n"})
@@ -255,20 +257,27 @@ class Stream:
         gone = asyncio.ensure_future(self._wait_for_disconnect())
         gone.add_done_callback(lambda _: wake.set())
         clock = asyncio.get_running_loop().time
-        ends_at = clock() + LIFETIME_SECONDS
+        spoke_at = clock()
+        ends_at = spoke_at + LIFETIME_SECONDS
         wake.set()  # what was written since the page was made
         said = b"retry: %d\n\n" % RETRY_MILLIS
         try:
-            while not gone.done() and not self._lookout.is_ending and clock() < ends_at:
+            while not gone.done() and not self._is_over() and clock() < ends_at:
                 if said:
                     await send({"type": "http.response.body", "body": said, "more_body": True})
-                is_silent = not await _is_set(wake, HEARTBEAT_SECONDS)
+                    spoke_at = clock()
+                has_news = await _is_set(wake, min(app.ADMISSION_SECONDS, HEARTBEAT_SECONDS))
                 wake.clear()
-                said = HEARTBEAT if is_silent else b"" if gone.done() else await self._news()
+                said = HEARTBEAT if clock() - spoke_at >= HEARTBEAT_SECONDS else b""
+                if has_news and not gone.done():
+                    said = await self._news()
         except SessionGraphError:
             return  # it is not there any more, or no longer the caller's: coming again, he is told so
         finally:
             gone.cancel()
+
+    def _is_over(self) -> bool:
+        return self._lookout.is_ending or self._admission.has_ended()
 
     async def _news(self) -> bytes:
         news = await asyncio.to_thread(self._source.news, self._since)

@@ -7,7 +7,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from http.cookies import CookieError
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -79,6 +79,10 @@ class Place:
 NOWHERE: Final = Place("nowhere")
 
 
+class CutOffError(Exception):
+    """An answer goes no further: whoever asked would not be let in any more."""
+
+
 class FrontDoor:
     """The outermost ASGI layer of our making. Everything that is not let in looks the same from outside."""
 
@@ -102,7 +106,8 @@ class FrontDoor:
         async with AsyncExitStack() as stack:
             refused = _refusal(request, self._hosts) or await self._admit(request, where, stack)
             if refused is None:
-                await self._inner(request.scope, request.receive, _dressed(send, where))
+                with suppress(CutOffError):
+                    await self._inner(request.scope, request.receive, _held(_dressed(send, where), request))
             else:
                 await refused.asgi_send(_dressed(send, NOWHERE, bodyless=request.method == "HEAD"))
 
@@ -114,6 +119,9 @@ class FrontDoor:
         try:
             caller = signin.caller(self._datasette, request)
             request.scope[signin.SCOPE_KEY] = caller
+            request.scope[app.ADMISSION_KEY] = app.Admission(
+                lambda: signin.caller(self._datasette, request) == caller
+            )
             if where.kind in ("sign-in", "public"):
                 return None
             if where.kind == "ours":
@@ -305,6 +313,25 @@ def _dressed(send: Send, where: Place, *, bodyless: bool = False) -> Send:
         await send(message)
 
     return dressed
+
+
+def _held(send: Send, request: Request) -> Send:
+    """Return a `send` that cuts a long answer off once its caller would not be let in any more.
+
+    It then has no end, so that the server closes the connection and nobody takes a part for the whole.
+    """
+    admission: app.Admission | None = request.scope.get(app.ADMISSION_KEY)
+    is_cut = False
+
+    async def held(message: MutableMapping[str, Any]) -> None:
+        nonlocal is_cut
+        if admission and message.get("more_body") and admission.has_ended():
+            is_cut = True
+        if is_cut:
+            raise CutOffError("access ended while this was sent")
+        await send(message)
+
+    return held
 
 
 def _dress(status: int, headers: Headers, where: Place) -> Headers:

@@ -167,6 +167,19 @@ def test_a_failure_cuts_the_connection(
     assert get(served, token, "/status.json")[0] == 200
 
 
+def test_a_download_is_cut_off_when_access_is_taken_back(served: Server, world: World, endless: Endless) -> None:
+    """Whoever is no longer let in gets no more of what had begun, and sees that it is not everything."""
+    connection, response = begin(served, world.token(access.OWNER, label="short"), export(world, "home"))
+    response.read(len(CHUNK))
+    world.revoke("short")
+
+    with pytest.raises(http.client.IncompleteRead):
+        response.read()
+
+    connection.close()
+    assert endless.closed.wait(SECONDS)
+
+
 @pytest.mark.parametrize("form", ["zip", "md", "json", "ndjson"])
 @pytest.mark.parametrize(
     ("who", "role", "query", "status", "code"),

@@ -13,7 +13,7 @@ import pytest_asyncio
 from sessiongraph_web import access
 from sessiongraph_web.access import Caller
 from sessiongraph_web.indexer import Wish
-from sessiongraph_web.web import app, live
+from sessiongraph_web.web import app, live, signin
 from tests.asgi import Pairs, ask, bearer
 from tests.builders import Log
 from tests.followers import follow
@@ -196,6 +196,46 @@ async def test_a_stream_ends_to_be_authorized_again(site: Site, monkeypatch: pyt
         await follower.ends()
     site.world.revoke("short")
     assert (await ask(site.datasette, site.address, headers=headers)).status == 401
+
+
+@pytest.mark.parametrize("address", ["session", "/status/live"])
+async def test_a_stream_ends_when_access_is_taken_back(site: Site, address: str) -> None:
+    """Who was revoked while following is told nothing more, and the stream ends; others' streams stay."""
+    headers = bearer(site.world.token(access.OWNER, label="short"))
+    path = site.address if address == "session" else address
+    async with (
+        follow(site.datasette, path, site.headers()) as other,
+        follow(site.datasette, path, headers) as follower,
+    ):
+        site.world.revoke("short")
+        await follower.ends()
+        said = follower.messages
+        site.grow("after the end")
+        app.product(site.datasette).refresher.request(Wish())
+        await other.hears(len(said) + 1)
+        assert not other.ended
+        assert follower.messages == said
+
+
+async def test_a_stream_ends_when_access_runs_out(site: Site) -> None:
+    """A token that expires meanwhile ends its stream."""
+    headers = bearer(site.world.token(access.workspaces(HOME), seconds=1))
+    async with follow(site.datasette, site.address, headers) as follower:
+        await follower.ends()
+    assert (await ask(site.datasette, site.address, headers=headers)).status == 401
+
+
+async def test_a_sign_in_that_is_revoked_ends_its_stream(site: Site) -> None:
+    """What a browser signed in with is taken back: the browser follows no longer."""
+    private = app.product(site.datasette).tokens
+    signed_in = private.sign_in(site.world.token(access.workspaces(HOME), label="shared"))
+    assert signed_in is not None
+    cookie = [("cookie", f"{signin.cookie_name(private)}={signed_in.secret}")]
+    async with follow(site.datasette, site.address, cookie) as follower:
+        (given,) = [token for token in private.list() if token.label == "shared" and token.kind == "token"]
+        assert private.revoke(given.id)
+        await follower.ends()
+    assert (await ask(site.datasette, site.address, headers=cookie)).status == 401
 
 
 async def test_closing_the_instance_ends_its_streams(site: Site) -> None:
