@@ -203,6 +203,14 @@ class View:
             )
         return found[0]
 
+    def located(self, row: Mapping[str, Any]) -> Located:
+        """Return the log of a row with where it is."""
+        return Located(row["log_id"], self.path(row["log_id"], row["path"]), row)
+
+    def path(self, log_id: int, relative: str) -> Path:
+        """Return where a log is that the ledger shows so."""
+        return logs.locate(self.settings.sessions, relative, log_id)
+
     def children(self, caller: Caller, session_ids: Collection[str]) -> list[Located]:
         """Return the visible logs whose parent is one of these sessions, oldest first."""
         return sorted(self._visible(caller, self._children_of(session_ids, caller)), key=by_age)
@@ -323,7 +331,7 @@ class View:
     def _visible(self, caller: Caller, rows: list[Mapping[str, Any]]) -> list[Located]:
         family = self.family(caller) if caller.kind == "session" else frozenset()
         return [
-            Located(row["log_id"], self.settings.sessions / row["path"], row)
+            self.located(row)
             for row in rows
             if row["log_id"] in family or access.sees_workspace(caller, row["cwd"])
         ]

@@ -13,7 +13,7 @@ from sessiongraph_web import access, catalog, schema
 from sessiongraph_web import search as searching
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import IndexNote, SearchPage, Status, TimelinePage, WorkspaceList
-from sessiongraph_web.corpus import Located, View
+from sessiongraph_web.corpus import View
 from sessiongraph_web.errors import invalid_parameter
 from sessiongraph_web.filters import SearchRequest, StatusRequest, TimelineRequest
 from sessiongraph_web.paging import Paging
@@ -53,7 +53,7 @@ def timeline(view: View, caller: Caller, request: TimelineRequest, note: IndexNo
     paging = Paging("timeline", caller, request, note.epoch, key=key)
     rows, total = catalog.timeline(connection, scope, request, paging.offset)
     after = paging.offset + len(rows)
-    found = [Located(row["log_id"], view.settings.sessions / row["path"], row) for row in rows]
+    found = [view.located(row) for row in rows]
     return TimelinePage(
         sessions=view.summaries(caller, found),
         total=total,
@@ -202,7 +202,7 @@ class _Liveness:
                 self.view.require_catalog().execute("SELECT path FROM log WHERE log_id = ?", (log_id,)).fetchone()
             )
             self.known[log_id] = (
-                self.view.locks.is_held(self.view.settings.sessions / row["path"]) if row else None
+                self.view.locks.is_held(self.view.path(log_id, row["path"])) if row else None
             )
         return self.known[log_id]
 

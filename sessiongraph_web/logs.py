@@ -18,6 +18,7 @@ from sessiongraph_web.discovery import Discovery as Discovery
 from sessiongraph_web.discovery import LogFile as LogFile
 from sessiongraph_web.discovery import SkippedFile as SkippedFile
 from sessiongraph_web.discovery import discover as discover
+from sessiongraph_web.discovery import locate as locate
 from sessiongraph_web.discovery import named_version
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.locks import is_live as is_live

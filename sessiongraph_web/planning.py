@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from sessiongraph_web.ledger import FileFacts, LedgerRow
 from sessiongraph_web.models import Header
 
 UNREAD: Final = frozenset({"pending", "superseded", "ignored"})  # a log in this state was not read as one
-NOT_UTF8: Final = "its path is not UTF-8, so nothing could lead back to it"
 
 
 @dataclass(slots=True)
@@ -112,9 +110,6 @@ def _is_due(log: LogFile, known: LedgerRow | None, findings: Findings) -> bool:
 
 def place(made: Plan, log: LogFile, known: LedgerRow | None, header: Callable[[LogFile], Header]) -> None:
     """Assign a log to the workspace that its header names now."""
-    if not _is_utf8(log):
-        made.failed.append((log, NOT_UTF8))
-        return
     try:
         found = header(log)
     except SessionGraphError as error:
@@ -123,10 +118,6 @@ def place(made: Plan, log: LogFile, known: LedgerRow | None, header: Callable[[L
     made.changed[found.cwd].append((log, found))
     if known and known.has_session and known.cwd != found.cwd:
         made.moved[known.cwd].add(log.log_id)
-
-
-def _is_utf8(log: LogFile) -> bool:
-    return os.fsencode(log.path).endswith(log.relative.encode())
 
 
 def _miss(made: Plan, discovery: Discovery, known: Mapping[int, LedgerRow], *, prune: bool) -> None:

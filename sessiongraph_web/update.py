@@ -177,12 +177,11 @@ class Update:
         self.gone = plan.gone & placed
 
     def _fail(self, log: LogFile, reason: str) -> None:
-        """Note a log that could not be read; the next run tries again, unless trying is in vain."""
+        """Note a log that could not be read; the next run tries again."""
         known = self.known.get(log.log_id)
         seen = known is not None and known.state == "unreadable" and known.size == log.size
         self.tally.failed += not seen
-        inode = log.inode if reason == planning.NOT_UTF8 else 0
-        self.ledger.note(replace(facts(log), inode=inode), "unreadable", reason, now=self.now)
+        self.ledger.note(replace(facts(log), inode=0), "unreadable", reason, now=self.now)
 
     def _perform(self, plan: Plan, findings: Findings) -> None:
         leaving = [self._job(plan, cwd, findings, moved=True) for cwd in plan.moved]

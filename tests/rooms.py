@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "words": ("language", "errors", "models", "answers", "config", "access", "loose", "naming", "spellings", "wording"),
+    "words": (
+        "language",
+        "errors",
+        "models",
+        "answers",
+        "config",
+        "access",
+        "loose",
+        "naming",
+        "spellings",
+        "wording",
+    ),
     "secrets": ("assignments", "secretrules", "redact", "tokens"),
     "text": ("unicode61", "literal", "excerpts", "tokenizer"),
     "index files": ("damage", "schema", "generation", "soundness", "rows"),
@@ -13,6 +24,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "narrow",
         "lines",
         "assembly",
+        "sight",
         "discovery",
         "locks",
         "logs",

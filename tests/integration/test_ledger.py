@@ -6,13 +6,16 @@ import json
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sessiongraph_web import logs, planning, schema
+from sessiongraph_web import access, logs, schema
+from sessiongraph_web.filters import SearchRequest, SessionRequest
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.operations import SessionGraph
 from tests import indexes
 from tests.builders import Log
 from tests.indexes import content, fresh, run
@@ -36,7 +39,7 @@ def walked(store: Path) -> set[str]:
         for name in files:
             if name != b"session.lock":
                 path = os.path.relpath(os.path.join(folder, name), os.fsencode(store))  # noqa: PTH118 - bytes
-                found.add(path.decode("utf-8", "replace"))
+                found.add(path.decode("utf-8", "backslashreplace"))
     return found
 
 
@@ -89,16 +92,45 @@ def test_a_file_that_is_gone_leaves_the_ledger(store: Path) -> None:
 
 
 def test_a_path_of_the_ledger_leads_back_to_its_file(store: Path) -> None:
-    """A log whose path cannot be kept as text is counted as unreadable, and is no session."""
+    """Also where a folder's name is no text: it is shown with its bytes spelled out."""
     fill(store)
     run(store)
-    held = content(store)
-    for row in held["catalog.log"]:
-        path, session_id, state = row[1], row[2], row[5]
-        if "\ufffd" in path and path.endswith("session.v4.jsonl.zstd"):
-            assert (state, row[6], session_id) == ("unreadable", planning.NOT_UTF8, None)
-        elif session_id:
-            assert (store / path).is_file(), path
+    with sqlite3.connect(indexes.live(store).catalog) as connection:
+        rows = connection.execute("SELECT log_id, path FROM log WHERE session_id IS NOT NULL").fetchall()
+    connection.close()
+    found = {logs.locate(store, path, log_id) for log_id, path in rows}
+    assert len(found) == len(rows)
+    assert all(path.is_file() for path in found)
+    assert any(r"\xff" in path for _, path in rows)
+
+
+NAMES = {
+    "bytes": (b"bad", b"bad\xff"),
+    "cut": (b"plain", b"\xe4\xb8"),
+    "alike": (rb"\xff", b"\xff"),
+    "both": (b"\xff\xfe", b"\xff\xff"),
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_a_log_whose_path_is_no_text_is_a_session_like_any_other(store: Path, names: tuple[bytes, bytes]) -> None:
+    """It is found, read and followed, and told from a neighbour that is shown alike."""
+    paths = []
+    for number, name in enumerate(names):
+        log = Log("/w/a", id=f"session-{number}").turn(f"needle {number}", "found")
+        path = log.write(store)
+        paths.append(path.parent.rename(path.parent.with_name(os.fsdecode(name))) / path.name)
+    run(store)
+    log.turn("needle 1", "more")
+    log.append(paths[1])
+    assert run(store).extended == 1
+    with closing(SessionGraph(indexes.settings(store))) as product:
+        assert product.search(access.OWNER, SearchRequest(query="needle", group="none")).hits == 3
+        for number, prompts in ((0, 1), (1, 2)):
+            page = product.session(access.OWNER, SessionRequest(id=f"session-{number}"))
+            said = [event for event in page.events if event.type == "user/message"]
+            assert len(said) == prompts
+    assert content(store) == fresh(store)
 
 
 def test_a_log_behind_a_link_is_read_by_its_path_in_the_store(store: Path) -> None:
