@@ -18,7 +18,8 @@ _SKIPPABLE: Final = b"\x2a\x4d\x18"  # follows a first byte of 50..5f
 _MAX_BLOCK: Final = 128 * 1024  # no block holds or makes more (RFC 8878, 3.1.1.2.3)
 _WHOLE_BLOCKS: Final = 8  # frames of at most this many blocks (1 MiB of text) are decoded in one call
 _FIRST_BYTES: Final = 64 * 1024  # of a file that are read at once; twice as many each time after, up to the next
-_READ_BYTES: Final = 1024 * 1024
+_AHEAD_BYTES: Final = 256 * 1024  # more is no faster, and each of many downloads holds as much
+_READ_BYTES: Final = 1024 * 1024  # of a file that is searched
 _PIECE_BYTES: Final = 32 * 1024  # compressed bytes of a large frame that are decoded at a time
 _OUTPUT_BYTES: Final = 1024 * 1024
 _BATCH_BYTES: Final = 128 * 1024  # text, or stored bytes at hand, that one batch of frames is made of
@@ -88,7 +89,7 @@ class File:
         begin = offset - self.start
         if begin < 0 or begin + length > len(self.buffer):
             self.load(offset, max(length, self._ahead))
-            self._ahead = min(2 * self._ahead, _READ_BYTES)
+            self._ahead = min(2 * self._ahead, _AHEAD_BYTES)
             begin = 0
         return self.buffer[begin : begin + length]
 

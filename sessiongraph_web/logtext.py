@@ -6,7 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,9 @@ from sessiongraph_web import lines
 from sessiongraph_web.config import KIBI
 from sessiongraph_web.errors import SessionGraphError
 
-BLOCK_BYTES: Final = 256 * KIBI  # text is compressed in blocks of about this size
+BLOCK_BYTES: Final = 64 * KIBI  # text is compressed in blocks of about this size
+# Not a thread for every log: what a thread has freed, the allocator keeps for that thread, megabytes of it.
+_MAKERS: Final = ThreadPoolExecutor(2, "ahead")
 
 
 @dataclass(slots=True)
@@ -57,13 +59,17 @@ class Lines:
             self.too_long += 1
 
 
-def ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """Yield the pieces, each made while the one before it is compressed."""
-    with ThreadPoolExecutor(1) as executor:
-        following = executor.submit(next, pieces, None)
+def ahead(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """Yield the pieces, each made while the one before it is compressed; closing closes them too."""
+    following = _MAKERS.submit(next, pieces, None)
+    try:
         while (piece := following.result()) is not None:
-            following = executor.submit(next, pieces, None)
+            following = _MAKERS.submit(next, pieces, None)
             yield piece
+    finally:
+        if not following.cancel():
+            wait([following])
+        pieces.close()
 
 
 def blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -105,7 +111,7 @@ def _require_session(text: bytes, session_id: str, cwd: str | None) -> None:
     raise SessionGraphError("SESSION_QUERY_SOURCE_CONFLICT")
 
 
-def stored(path: Path) -> Iterator[bytes]:
+def stored(path: Path) -> Generator[bytes, None, None]:
     """Yield a file as it is."""
     with _readable(path) as file:
         while block := file.read(BLOCK_BYTES):

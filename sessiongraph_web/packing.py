@@ -196,7 +196,7 @@ class Packer:
         yield self._sink.take()
         return written
 
-    def _watched(self, blocks: Iterable[bytes], source: Source) -> Iterator[bytes]:
+    def _watched(self, blocks: Iterable[bytes], source: Source) -> Bytes:
         """Pass the text on, and note the attachments that its lines cite."""
         lines = logtext.Lines(self._limits.max_line_bytes)
         for block in blocks:
@@ -221,7 +221,7 @@ class Packer:
             cited.reference = reference
             cited.session_ids[source.session_id] = None
 
-    def _masked(self, blocks: Iterable[bytes], source: Source, masking: _Masking) -> Iterator[bytes]:
+    def _masked(self, blocks: Iterable[bytes], source: Source, masking: _Masking) -> Bytes:
         """Yield the lines with every string in them masked; a line that cannot be decoded is left out."""
         lines = logtext.Lines(self._limits.max_line_bytes)
         for block in blocks:
