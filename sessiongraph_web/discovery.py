@@ -70,7 +70,7 @@ def discover(store: Path) -> Discovery:
     try:
         walk.store()
     except OSError as error:
-        return Discovery(problem=error.strerror or "it cannot be listed")
+        return Discovery(problem=error.strerror or "it cannot be listed", sight=walk.sight)
     return walk.found
 
 
@@ -176,7 +176,7 @@ class _Walk:
         return None
 
     def _skip_stray(self, entry: os.DirEntry[str]) -> None:
-        """Record a file that is no log by its name or place; what a folder of that kind holds is merely ignored."""
+        """Record a file that is no log by its name or place; what a stray folder holds is merely ignored."""
         if entry.name == LOCK:
             return
         if entry.is_dir(follow_symlinks=False):

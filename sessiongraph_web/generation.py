@@ -107,13 +107,17 @@ def next_file(generation: Generation, database: str, *, before: str | None = Non
     return f"{database}.{max(numbers) + 1}.db" if numbers else f"{database}.db"
 
 
-def sweep(index: Path, *, keep: Generation) -> None:
-    """Delete the generations that nobody uses any more, but not a newer one that waits to be finished."""
+def sweep(index: Path, *, keep: Generation) -> bool:
+    """Delete the generations that nobody uses any more, but not a newer one that waits to be finished.
+
+    Say whether nothing is left that is to be deleted.
+    """
     newest = _newest(index)
     kept = {keep.directory, newest.directory if newest else keep.directory}
     for path in index.iterdir():
         if _NAME.fullmatch(path.name) and path not in kept and _is_idle(path):
             shutil.rmtree(path, ignore_errors=True)
+    return len(kept) == sum(bool(_NAME.fullmatch(path.name)) for path in index.iterdir())
 
 
 def discard(generation: Generation, name: str) -> None:

@@ -14,6 +14,7 @@ from sessiongraph_web.config import Settings
 from sessiongraph_web.damage import is_damage, translated
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.generation import Generation
+from sessiongraph_web.standstill import Standstill
 from sessiongraph_web.update import Tally, Update
 from sessiongraph_web.update import Wish as Wish
 from sessiongraph_web.workers import Progress as Progress
@@ -22,7 +23,10 @@ LOCK: Final = "index.lock"
 
 
 class Run:
-    """One index run. `stop` asks it to end after the logs it is reading; what is done stays done."""
+    """One index run. `stop` asks it to end after the logs it is reading; what is done stays done.
+
+    One that had nothing to do leaves a `standstill`: while that holds, another run has nothing to do either.
+    """
 
     def __init__(
         self,
@@ -36,6 +40,7 @@ class Run:
         self.on_progress = on_progress or (lambda _: None)
         self.wish = Wish()
         self.tally = Tally()
+        self.standstill: Standstill | None = None
 
     def execute(self, wish: Wish | None = None) -> RunReport:
         """Index what changed, and what the wish asks for beyond that."""
@@ -54,7 +59,8 @@ class Run:
                 report = self._bring_up_to_date(target)
             if self.wish.force and report.outcome == "complete":
                 generation.publish(index, target)
-            generation.sweep(index, keep=generation.live(index) or target)
+            if not generation.sweep(index, keep=generation.live(index) or target):
+                self.standstill = None  # there is more to sweep once nobody uses it
         return report
 
     def _target(self) -> Generation:
@@ -85,9 +91,13 @@ class Run:
         with (
             generation.using(target),
             generation.writing(target, self.settings.lock_wait_seconds),
-            Update(self.settings, target, self.wish, self.tally, self.stop, self.on_progress) as update,
         ):
-            return update.perform()
+            with Update(self.settings, target, self.wish, self.tally, self.stop, self.on_progress) as update:
+                report = update.perform()
+            names = [place.file for place in update.places.values()]
+            if update.sight is not None:
+                self.standstill = Standstill.of(update.sight, target, names)
+            return report
 
 
 def locked(settings: Settings, stop: threading.Event | None = None) -> filelock.BaseFileLock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -57,6 +57,21 @@ class Plan:
     skipped: int = 0
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the store was found as the ledger knows it, and all of it could be looked at."""
+        work = (
+            self.changed,
+            self.removed,
+            self.moved,
+            self.failed,
+            self.noted,
+            self.gone,
+            self.lost,
+            self.opened,
+        )
+        return not any(work) and not self.found_again
+
+    @property
     def workspaces(self) -> set[str | None]:
         return {*self.changed, *self.removed, *self.opened}
 
@@ -68,15 +83,15 @@ def due(discovery: Discovery, known: Mapping[int, LedgerRow], findings: Findings
 
 def plan(
     discovery: Discovery,
+    logs: Collection[LogFile],
     known: Mapping[int, LedgerRow],
     findings: Findings,
     *,
     header: Callable[[LogFile], Header],
     prune: bool,
 ) -> Plan:
-    """Decide what to do; the headers of the logs that are due are read for it."""
+    """Decide what to do; the headers of the `logs` that are due are read for it."""
     made = Plan(opened=set(findings.opened))
-    logs = due(discovery, known, findings)
     made.skipped = len(discovery.logs) - len(logs)
     for log in logs:
         place(made, log, known.get(log.log_id), header)
@@ -105,6 +120,8 @@ def facts(file: LogFile | SkippedFile) -> FileFacts:
 def _is_due(log: LogFile, known: LedgerRow | None, findings: Findings) -> bool:
     if known is None or known.state in UNREAD or has_changed(log, known) or log.log_id in findings.missing:
         return True
+    if not findings.rebuild:
+        return False
     return known.has_session and schema.database_name(known.cwd) in findings.rebuild
 
 

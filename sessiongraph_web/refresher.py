@@ -10,6 +10,7 @@ from sessiongraph_web import generation, indexer
 from sessiongraph_web.config import Settings
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.indexer import Progress, Wish
+from sessiongraph_web.standstill import Standstill
 
 QUERY_WAIT_SECONDS: Final = 0.05  # the longest that a query waits for the refresh it triggered
 
@@ -29,6 +30,7 @@ class Refresher:
         self._rounds = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._standstill: Standstill | None = None
 
     @property
     def running(self) -> bool:
@@ -99,12 +101,25 @@ class Refresher:
     def _run(self, wish: Wish) -> str | None:
         """Run once and return what went wrong as a sentence: the thread goes on whatever a run meets."""
         try:
-            indexer.Run(self.settings, stop=self._stop, on_progress=self._tell).execute(wish)
+            if wish == Wish() and self._is_still():
+                return None
+            run = indexer.Run(self.settings, stop=self._stop, on_progress=self._tell)
+            run.execute(wish)
+            self._standstill = run.standstill
         except SessionGraphError as error:
             return error.detail
         except Exception as error:  # noqa: BLE001 - a background thread has nobody to raise to; status shows it
             return f"{type(error).__name__} during an index run; the old index is still served"
         return None
+
+    def _is_still(self) -> bool:
+        """Say whether nothing changed since a run that had nothing to do, and note that this was looked at."""
+        found, self._standstill = self._standstill, None
+        if found is None or not found.holds(self.settings.index):
+            return False
+        generation.look(found.target, time.time_ns() // 1_000_000)
+        self._standstill = found
+        return True
 
     def _tell(self, progress: Progress) -> None:
         self.progress = progress

@@ -20,6 +20,7 @@ from sessiongraph_web.jobs import Job, JobResult, LogResult, LogTask, Trouble
 from sessiongraph_web.ledger import Ledger, Place, Settled
 from sessiongraph_web.models import NEWEST_VERSION, Fault, Header, Instant, LogState
 from sessiongraph_web.planning import Findings, Plan, facts
+from sessiongraph_web.sight import Sight
 from sessiongraph_web.workers import Outcome, Progress, Workers
 
 
@@ -91,6 +92,7 @@ class Update:
         self.stop, self.on_progress = stop, on_progress
         self.limits = logs.Limits(settings.max_line_bytes, settings.max_window_bytes)
         self.now = tally.now
+        self.sight: Sight | None = None  # what was seen of the store by an update that had nothing to do
 
     def __enter__(self) -> Self:
         if self.wish.verify:
@@ -118,6 +120,7 @@ class Update:
             plan = self._plan(discovery, findings)
             self._note(plan)
             self._perform(plan, findings)
+            self.sight = discovery.sight if plan.is_empty else None
             report = self.tally.report(self.ledger.epoch(), "interrupted" if self.stop.is_set() else "complete")
             self.ledger.remember("store_problem", discovery.problem)
             self.ledger.finish(report)
@@ -155,7 +158,7 @@ class Update:
     def _plan(self, discovery: Discovery, findings: Findings) -> Plan:
         due = planning.due(discovery, self.known, findings)
         self.ledger.expect((facts(log) for log in due), self.now)
-        plan = planning.plan(discovery, self.known, findings, header=self._header, prune=self.wish.prune)
+        plan = planning.plan(discovery, due, self.known, findings, header=self._header, prune=self.wish.prune)
         self.tally.discovered, self.tally.skipped = len(discovery.logs), plan.skipped
         return plan
 

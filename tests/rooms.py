@@ -34,7 +34,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "requests": ("parameters", "filters", "cursors", "paging"),
     "search": ("ranking", "matching", "search"),
     "index runs": (
-        *("framemap", "surfacerows", "jobs", "ledger", "planning", "logwriter", "recorder", "workers"),
+        *("framemap", "surfacerows", "jobs", "ledger", "planning", "standstill", "logwriter", "recorder", "workers"),
         *("checking", "update", "indexer", "refresher"),
     ),
     "reading": (

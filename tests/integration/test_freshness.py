@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sessiongraph_web import access, indexer, refresher
+from sessiongraph_web import access, generation, indexer, logs, refresher, schema
+from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.filters import SearchRequest
+from sessiongraph_web.indexer import Wish
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.refresher import Refresher
+from sessiongraph_web.standstill import Standstill
 from tests import indexes
 from tests.builders import Log
 from tests.indexes import content, fresh, run
@@ -194,6 +199,142 @@ def test_a_question_does_not_wait_for_a_long_run(store: Path, monkeypatch: pytes
     assert [wait for wait in waits if wait is not None] == [refresher.QUERY_WAIT_SECONDS] * 2
     let_go.set()
     asked.close()
+
+
+def replace_alike(path: Path) -> None:
+    """Put another log in the place of one, with the same size and times."""
+    other, facts = path.with_name("other"), path.stat()
+    other.write_bytes(path.read_bytes().replace(b"one", b"two"))
+    other.replace(path)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (facts.st_size, facts.st_mtime_ns)
+
+
+def point_elsewhere(link: Path) -> None:
+    link.unlink()
+    link.symlink_to("nowhere")
+
+
+def in_store(change: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Change the log at a path of its own."""
+    return lambda store: change(store / "--w-a--" / "session-1" / "session.v4.jsonl")
+
+
+def leave_a_row_in_the_wal(store: Path) -> None:
+    """Write as a run does that is killed before it can settle."""
+    script = (
+        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        'c.execute("DELETE FROM log"); os._exit(1)'
+    )
+    subprocess.run([sys.executable, "-c", script, indexes.database(store)], check=False)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "another file alike": in_store(replace_alike),
+    "other times": in_store(lambda path: os.utime(path, ns=(1, 1))),
+    "gone": in_store(lambda path: path.unlink()),
+    "no file any more": in_store(lambda path: (path.unlink(), path.mkdir())),
+    "newer beside it": in_store(lambda path: Log("/w/a", id="session-1", version=5).write(path.parents[2])),
+    "new session": lambda store: Log("/w/a", id="session-2").turn("more", "x").write(store),
+    "new workspace": lambda store: Log("/w/b", id="session-2").turn("more", "x").write(store),
+    "stray grown": lambda store: (store / "stray" / "deep" / "notes").write_text("more"),
+    "stray new": lambda store: (store / "stray" / "deep" / "other").touch(),
+    "link elsewhere": lambda store: point_elsewhere(store / "link"),
+    "what a link names": lambda store: (store.parent / "named").write_text("more"),
+    "store gone": lambda store: store.rename(store.parent / "elsewhere"),
+    "workspace file gone": lambda store: indexes.database(store).unlink(),
+    "workspace file of before": leave_a_row_in_the_wal,
+    "catalog gone": lambda store: indexes.live(store).catalog.unlink(),
+    "pointer gone": lambda store: (store.parent / "index" / "current").unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=[name.replace(" ", "-") for name in CHANGES])
+def test_no_change_escapes_a_look_that_runs_nothing(store: Path, change: Callable[[Path], object]) -> None:
+    """A look at what stands still compares it with what was seen; whatever differs is for a run."""
+    Log("/w/a", id="session-1").turn("one", "answer").write(store, compressed=False)
+    (store / "stray" / "deep").mkdir(parents=True)
+    (store / "stray" / "deep" / "notes").write_text("mine")
+    (store.parent / "named").touch()
+    (store / "link").symlink_to(store.parent / "named")
+    run(store)
+    found = still(store)
+    assert found.holds(store.parent / "index")
+    change(store)
+    assert not found.holds(store.parent / "index")
+    run(store)
+    if store.exists():
+        assert content(store) == fresh(store)
+
+
+def still(store: Path) -> Standstill:
+    """Return what a run leaves that had nothing to do."""
+    idle = indexer.Run(indexes.settings(store))
+    idle.execute()
+    assert idle.standstill is not None
+    return idle.standstill
+
+
+def test_a_look_at_what_stands_still_runs_nothing(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the lock is taken nor a database opened; the time of the look is noted."""
+    path = Log("/w/a", id="session-1").turn("hello", "world").write(store)
+    run(store)
+    asked = Refresher(indexes.settings(store, freshness_seconds=0))
+    asked.heal(30)
+    monkeypatch.setattr(asked, "_standstill", still(store))
+    (store.parent / "index" / "index.lock").unlink()
+    monkeypatch.setattr(schema, "open_writer", lambda _: pytest.fail("opened"))
+    generation.look(indexes.live(store), 0)
+    before = asked.rounds
+    asked.look()
+    while asked.rounds == before:
+        time.sleep(0.01)
+    monkeypatch.undo()
+    assert asked.problem is None
+    assert not (store.parent / "index" / "index.lock").exists()
+    assert (generation.looked_at(indexes.live(store)) or 0) > 0
+    shutil.rmtree(path.parent)
+    assert asked.heal(30)
+    assert content(store) == fresh(store)
+    asked.close()
+
+
+def test_a_run_that_had_something_to_do_leaves_no_standstill(store: Path) -> None:
+    """What it did not see to the end is for the next one."""
+    Log("/w/a", id="session-1").turn("hello", "world").write(store)
+    busy = indexer.Run(indexes.settings(store))
+    busy.execute()
+    assert busy.standstill is None
+
+
+def test_a_store_that_is_out_of_reach_is_no_standstill(store: Path) -> None:
+    """Its return must be seen."""
+    store.rmdir()
+    run(store)
+    assert not still(store).holds(store.parent / "index")
+
+
+def test_a_log_that_could_not_be_read_is_no_standstill(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run tries again."""
+    Log("/w/a", id="session-1").turn("hello", "world").write(store)
+    trouble = SessionGraphError("SESSION_QUERY_PERSISTENCE_FAILED", "This log cannot be read.")
+    monkeypatch.setattr(logs, "peek_header", lambda *_: (_ for _ in ()).throw(trouble))
+    run(store)
+    failing = indexer.Run(indexes.settings(store))
+    failing.execute()
+    assert failing.standstill is None
+
+
+def test_a_generation_that_waits_to_be_swept_is_no_standstill(store: Path) -> None:
+    """It is swept by a run once nobody uses it."""
+    Log("/w/a", id="session-1").turn("hello", "world").write(store)
+    run(store)
+    with generation.using(indexes.live(store)):
+        run(store, Wish(force=True))
+        waiting = indexer.Run(indexes.settings(store))
+        waiting.execute()
+    assert waiting.standstill is None
+    assert still(store).holds(store.parent / "index")
 
 
 def _steps(case: str) -> list[Path]:
