@@ -8,11 +8,10 @@ oldest, when those are asked for, the lowest).
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sessiongraph_web import ranking, tokenizer
 from sessiongraph_web.filters import SearchRequest, Sort
@@ -22,11 +21,20 @@ from sessiongraph_web.rows import Condition, Reader, Source
 from sessiongraph_web.tokenizer import Query
 
 RANKED_OF_WORKSPACE: Final = 1000  # candidates of one workspace; counts stop here too
-RANKED_IN_ALL: Final = 2000  # candidates of an answer, once a workspace has more than may be ranked
+RANKED_IN_ALL: Final = 2000  # candidates of an answer, once a workspace or all together have more than may be
+RANKED_WHOLE: Final = 10_000  # candidates of all workspaces together
+READ_AT_ONCE: Final = 2000  # matches of all workspaces that are read as they are counted
 BOUNDED_SESSIONS: Final = 32  # so few sessions are looked for between their first and last entry
 
 Visible = Callable[[str | None, int], bool]
 Live = Callable[[str | None, int], bool | None]
+
+
+class Session(NamedTuple):
+    """What a search needs of a session."""
+
+    id: str
+    models: str  # JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,7 @@ class Scope:
 
     number: int
     source: Source
-    sessions: Mapping[int, sqlite3.Row]
+    sessions: Mapping[int, Session]
     has_hidden: bool  # sessions that the caller may not see
     entries: Condition
     ids: tuple[int, int] | None  # where the entries lie, if that is known to be narrow
@@ -60,7 +68,8 @@ class Found:
 class _Tally:
     """How many entries of a workspace match, by kind, among the newest 1,001."""
 
-    by_kind: dict[str, int]
+    by_kind: Mapping[str, int]
+    candidates: list[Candidate] | None = None  # of the kinds that are looked for, if they were read on the way
 
     @property
     def is_cut(self) -> bool:
@@ -78,6 +87,7 @@ class _Asked:
     scope: Scope
     expression: str
     sort: Sort
+    count_spans: Callable[[str], int] | None  # None where the order does not depend on them
 
     def where(self, kinds: Sequence[Kind] = KINDS) -> tuple[str, list[Any]]:
         """Return the clauses from FROM to WHERE, and what is bound to them."""
@@ -85,11 +95,11 @@ class _Asked:
         if self.scope.ids:
             condition.add("f.rowid BETWEEN ? AND ?", *self.scope.ids)
         if len(kinds) < len(KINDS):
-            condition.add(f"e.kind IN ({', '.join('?' * len(kinds))})", *kinds)
+            condition.add(f"e.kind IN ({_listed(kinds)})")
         joined = "FROM entry_fts AS f CROSS JOIN entry AS e ON e.id = f.rowid"
         return f"{joined} WHERE f.entry_fts MATCH ? AND {condition.sql}", condition.bound
 
-    def rows(self, sql: str, bound: Sequence[Any]) -> Iterator[sqlite3.Row]:
+    def rows(self, sql: str, bound: Sequence[Any]) -> Iterator[Any]:
         return self.reader.rows(self.scope.source, sql, bound)
 
 
@@ -99,35 +109,33 @@ def scope(
     """Read which sessions of a workspace a request is about."""
     asked = _session_condition(request)
     columns = "log_id, id, models, open_turn, parent_session, parent_elsewhere"
-    sql = f"SELECT {columns}, {asked.sql} AS is_asked FROM session"  # noqa: S608 - our own names, values are bound
+    sql = f"SELECT {columns}, {asked.sql} FROM session"  # noqa: S608 - our own names, values are bound
     rows = list(reader.rows(source, sql, asked.bound))
-    seen = [row for row in rows if visible(source.cwd, row["log_id"])]
-    known = {row["id"] for row in seen}  # a hidden parent is as good as one that is not there
-    kept = [
-        row
-        for row in seen
-        if row["is_asked"]
-        and (not request.parents or row["parent_session"] in known)
-        and (request.live is None or live(source.cwd, row["log_id"]) is request.live)
-    ]
+    seen = [row for row in rows if visible(source.cwd, row[0])]
+    known = {row[1] for row in seen}  # a hidden parent is as good as one that is not there
+    kept: dict[int, Session] = {}
+    orphans, running = [], []
+    for log_id, id_, models, open_turn, parent, parent_elsewhere, is_asked in seen:
+        if not is_asked or (request.parents and parent not in known):
+            continue
+        if request.live is not None and live(source.cwd, log_id) is not request.live:
+            continue
+        kept[log_id] = Session(id_, models)
+        if parent_elsewhere or (parent is not None and parent not in known):
+            orphans.append(log_id)
+        if open_turn and live(source.cwd, log_id):
+            running.append(log_id)
     entries = _entry_condition(request)
     if not request.inherited:
-        orphans = [
-            row["log_id"]
-            for row in kept
-            if row["parent_elsewhere"]
-            or (row["parent_session"] is not None and row["parent_session"] not in known)
-        ]
         entries.add("(e.inherited = 0 OR e.log_id IN (SELECT value FROM json_each(?)))", json.dumps(orphans))
-    running = [row["log_id"] for row in kept if row["open_turn"] and live(source.cwd, row["log_id"])]
     if running:
         entries.add("NOT (e.synthetic AND e.log_id IN (SELECT value FROM json_each(?)))", json.dumps(running))
     ids = None
     if len(kept) < len(rows):
-        logs = [row["log_id"] for row in kept]
+        logs = list(kept)
         entries.add("e.log_id IN (SELECT value FROM json_each(?))", json.dumps(logs))
         ids = _id_range(reader, source, logs)
-    return Scope(number, source, {row["log_id"]: row for row in kept}, len(seen) < len(rows), entries, ids)
+    return Scope(number, source, kept, len(seen) < len(rows), entries, ids)
 
 
 def _session_condition(request: SearchRequest) -> Condition:
@@ -183,29 +191,63 @@ def _look_up(
     expression = tokenizer.match_expression(query, loose=loose)
     if expression is None:
         return found
-    asked = [_Asked(reader, scope, expression, request.sort) for scope in scopes]
-    tallies = [_tally(one) for one in asked]
+    count_spans = tokenizer.span_counter(query, loose=loose) if request.sort == "relevance" else None
+    asked = [_Asked(reader, scope, expression, request.sort, count_spans) for scope in scopes]
+    tallies = _tallies(asked, found.kinds)
     for tally in tallies:
         found.kind_counts.update({kind: min(n, RANKED_OF_WORKSPACE) for kind, n in tally.by_kind.items()})
     if request.kinds is None and found.kind_counts and not _have_any(asked, tallies, DEFAULT_KINDS):
         found.kinds, found.widened = KINDS, True
     counts = [RANKED_OF_WORKSPACE if tally.is_cut else tally.of(found.kinds) for tally in tallies]
-    is_cut = any(tally.is_cut for tally in tallies)
+    is_cut = any(tally.is_cut for tally in tallies) or sum(counts) > RANKED_WHOLE
     shares = ranking.shares(counts, RANKED_IN_ALL) if is_cut else counts
-    count_spans = _span_counter(query, loose=loose) if request.sort == "relevance" else None
     for one, tally, share in zip(asked, tallies, shares, strict=True):
-        _collect(found, one, tally, share, count_spans)
+        if tally.candidates is None or found.widened:
+            _collect(found, one, tally, share)
+        else:
+            found.candidates += tally.candidates
+            found.count += len(tally.candidates)
     return found
+
+
+def _tallies(asked: Sequence[_Asked], kinds: Sequence[Kind]) -> list[_Tally]:
+    """Count the matches of each workspace; where all are few, read them on the way."""
+    bounds = [_at_most(one) for one in asked]
+    if sum(bounds) > READ_AT_ONCE or max(bounds, default=0) > RANKED_OF_WORKSPACE:
+        return [_tally(one) if bound else _Tally({}, []) for one, bound in zip(asked, bounds, strict=True)]
+    return [_read(one, kinds) if bound else _Tally({}, []) for one, bound in zip(asked, bounds, strict=True)]
+
+
+def _at_most(asked: _Asked) -> int:
+    """Return how many entries may match: what the full-text index alone says, up to 1,001."""
+    within, ids = ("AND rowid BETWEEN ? AND ?", asked.scope.ids) if asked.scope.ids else ("", ())
+    sql = f"""
+        SELECT count(*) FROM (
+            SELECT 1 FROM entry_fts WHERE entry_fts MATCH ? {within} LIMIT {RANKED_OF_WORKSPACE + 1}
+        )
+    """  # noqa: S608 - our own names, values are bound
+    return next((int(row[0]) for row in asked.rows(sql, [asked.expression, *ids])), 0)
 
 
 def _tally(asked: _Asked) -> _Tally:
     where, bound = asked.where()
     sql = f"""
-        SELECT kind, count(*) AS entries FROM (
+        SELECT kind, count(*) FROM (
             SELECT e.kind {where} ORDER BY f.rowid {_direction(asked.sort)} LIMIT {RANKED_OF_WORKSPACE + 1}
         ) GROUP BY kind
     """  # noqa: S608 - our own names, values are bound
-    return _Tally({row["kind"]: row["entries"] for row in asked.rows(sql, bound)})
+    return _Tally(dict(asked.rows(sql, bound)))
+
+
+def _read(asked: _Asked, kinds: Sequence[Kind]) -> _Tally:
+    """Count the matches of a workspace by reading all: the texts of these kinds, of the others that they are."""
+    where, bound = asked.where()
+    text = f"CASE WHEN e.kind IN ({_listed(kinds)}) THEN e.text END" if asked.count_spans else "NULL"
+    sql = f"SELECT {_COLUMNS}, {text} {where}"
+    rows = list(asked.rows(sql, bound))
+    wanted = frozenset(kinds)
+    candidates = _candidates(asked, (row for row in rows if row[_KIND] in wanted))
+    return _Tally(Counter([row[_KIND] for row in rows]), candidates)
 
 
 def _have_any(asked: Sequence[_Asked], tallies: Sequence[_Tally], kinds: Sequence[Kind]) -> bool:
@@ -220,9 +262,7 @@ def _has(asked: _Asked, kinds: Sequence[Kind]) -> bool:
     return bool(list(asked.rows(f"SELECT 1 {where} LIMIT 1", bound)))
 
 
-def _collect(
-    found: Found, asked: _Asked, tally: _Tally, share: int, count_spans: Callable[[str], int] | None
-) -> None:
+def _collect(found: Found, asked: _Asked, tally: _Tally, share: int) -> None:
     """Add the newest candidates of a workspace, at most `share`, and its counts."""
     if not share:
         found.count += tally.of(found.kinds)
@@ -230,11 +270,10 @@ def _collect(
         return
     where, bound = asked.where(found.kinds)
     sql = f"""
-        SELECT e.id, e.log_id, e.ordinal, e.time, e.kind, e.tool, e.length, {"e.text" if count_spans else "''"}
+        SELECT {_COLUMNS}, {"e.text" if asked.count_spans else "NULL"}
         {where} ORDER BY f.rowid {_direction(asked.sort)} LIMIT {share + 1}
     """
-    rows = asked.rows(sql, bound)
-    candidates = [one for row in rows if (one := _candidate(asked.scope, row, count_spans)) is not None]
+    candidates = _candidates(asked, asked.rows(sql, bound))
     is_more = len(candidates) > share
     del candidates[share:]
     by_kind = Counter(candidate.kind for candidate in candidates)
@@ -281,29 +320,41 @@ def _literal_matches(reader: Reader, scope: Scope, query: Query, sort: Sort) -> 
     if necessary:
         condition.add("e.id IN (SELECT rowid FROM entry_fts WHERE entry_fts MATCH ?)", necessary)
     sql = f"""
-        SELECT e.id, e.log_id, e.ordinal, e.time, e.kind, e.tool, e.length, e.text
+        SELECT {_COLUMNS}, e.text
         FROM entry AS e WHERE {condition.sql} ORDER BY e.id {_direction(sort)}
     """  # noqa: S608 - our own names, values are bound
-    count_spans = _span_counter(query, loose=False)
+    count_spans = tokenizer.span_counter(query)
     for row in reader.rows(scope.source, sql, condition.bound):
-        candidate = _candidate(scope, row, count_spans)
+        candidate = _candidate(scope, row, count_spans(row[_TEXT]))
         if candidate and candidate.spans:
             yield candidate
 
 
-def _candidate(scope: Scope, row: sqlite3.Row, count_spans: Callable[[str], int] | None) -> Candidate | None:
+def _candidates(asked: _Asked, rows: Iterable[Any]) -> list[Candidate]:
+    """Return what ranking needs of rows."""
+    scope, count = asked.scope, asked.count_spans
+    found = (_candidate(scope, row, count(row[_TEXT]) if count else 0) for row in rows)
+    return [candidate for candidate in found if candidate is not None]
+
+
+_COLUMNS: Final = "e.id, e.log_id, e.ordinal, e.time, e.kind, e.tool, e.length"
+_KIND: Final = 4  # where the kind and the text stand in a row
+_TEXT: Final = 7
+
+
+def _candidate(scope: Scope, row: Any, spans: int) -> Candidate | None:
     """Return what ranking needs of a row; None for the entry of a session that came after `scope` was taken."""
-    id_, log_id, ordinal, time_, kind, tool, length, text = row
+    id_, log_id, ordinal, time_, kind, tool, length, _ = row
     session = scope.sessions.get(log_id)
     if session is None:
         return None
-    spans = count_spans(text) if count_spans else 0
-    return Candidate((scope.number, log_id), id_, session["id"], ordinal, time_, kind, tool, length, spans)
+    return Candidate((scope.number, log_id), id_, session.id, ordinal, time_, kind, tool, length, spans)
+
+
+def _listed(kinds: Sequence[Kind]) -> str:
+    """Write kinds as SQL: they are words of ours."""
+    return ", ".join(f"'{kind}'" for kind in kinds)
 
 
 def _direction(sort: Sort) -> str:
     return "ASC" if sort == "oldest" else "DESC"
-
-
-def _span_counter(query: Query, *, loose: bool) -> Callable[[str], int]:
-    return lambda text: len(tokenizer.spans(text, query, loose=loose))

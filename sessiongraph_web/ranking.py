@@ -17,6 +17,7 @@ from sessiongraph_web.models import Kind
 Sort = Literal["relevance", "newest", "oldest"]
 
 MORE_OF_A_SESSION: Final = 3  # matches shown beside a session's best
+FACETS: Final = ("workspace", "kind", "tool", "model", "month")
 VALUES_OF_A_FACET: Final = 200
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -98,18 +99,28 @@ def facets(
     The most frequent values of each are kept.
     """
     month = _months(zone)
-    pairs: dict[str, Iterable[tuple[tuple[int, int], str | None]]] = {
-        "workspace": [(one.session, sessions[one.session].cwd) for one in candidates],
+    entries = Counter([one.session for one in candidates])
+    weights = dict.fromkeys(entries, 1) if by_session else entries
+    of_sessions: dict[str, Iterable[tuple[str | None, int]]] = {
+        "workspace": [(sessions[session].cwd, weight) for session, weight in weights.items()],
+        "model": [(model, weight) for session, weight in weights.items() for model in sessions[session].models],
+    }
+    pairs: dict[str, Iterable[tuple[tuple[int, int], str]]] = {
         "kind": [(one.session, one.kind) for one in candidates],
         "tool": [(one.session, one.tool) for one in candidates if one.tool is not None],
-        "model": [(one.session, model) for one in candidates for model in sessions[one.session].models],
         "month": [(one.session, month(one.time)) for one in candidates if one.time is not None],
     }
-    return {name: _counted(set(found) if by_session else found) for name, found in pairs.items()}
+    counts = of_sessions | {
+        name: Counter([value for _, value in (set(found) if by_session else found)]).items()
+        for name, found in pairs.items()
+    }
+    return {name: _counted(counts[name]) for name in FACETS}
 
 
-def _counted(pairs: Iterable[tuple[tuple[int, int], str | None]]) -> list[Facet]:
-    counts = Counter(value for _, value in pairs)
+def _counted(found: Iterable[tuple[str | None, int]]) -> list[Facet]:
+    counts: Counter[str | None] = Counter()
+    for value, count in found:
+        counts[value] += count
     ordered_counts = sorted(counts.items(), key=lambda item: (-item[1], item[0] or ""))
     return [Facet(value=value, count=count) for value, count in ordered_counts[:VALUES_OF_A_FACET]]
 
@@ -142,18 +153,19 @@ def _month(millis: int, zone: tzinfo) -> tuple[int, int, str]:
     return (start - _EPOCH) // _MILLISECOND, (end - _EPOCH) // _MILLISECOND, f"{start.year:04d}-{start.month:02d}"
 
 
-def _by_relevance(candidate: Candidate) -> tuple[int, int, bool, int, str, tuple[int, int], int]:
-    return -candidate.spans, candidate.length, *_by_newest(candidate)
+def _by_relevance(one: Candidate) -> tuple[int, int, bool, int, str, tuple[int, int], int]:
+    time = one.time
+    return -one.spans, one.length, time is None, -(time or 0), one.session_id, one.session, -one.ordinal
 
 
-def _by_newest(candidate: Candidate) -> tuple[bool, int, str, tuple[int, int], int]:
-    is_timeless = candidate.time is None
-    return is_timeless, -(candidate.time or 0), candidate.session_id, candidate.session, -candidate.ordinal
+def _by_newest(one: Candidate) -> tuple[bool, int, str, tuple[int, int], int]:
+    time = one.time
+    return time is None, -(time or 0), one.session_id, one.session, -one.ordinal
 
 
-def _by_oldest(candidate: Candidate) -> tuple[bool, int, str, tuple[int, int], int]:
-    is_timeless = candidate.time is None
-    return is_timeless, candidate.time or 0, candidate.session_id, candidate.session, candidate.ordinal
+def _by_oldest(one: Candidate) -> tuple[bool, int, str, tuple[int, int], int]:
+    time = one.time
+    return time is None, time or 0, one.session_id, one.session, one.ordinal
 
 
 _KEYS: Final[Mapping[Sort, Callable[[Candidate], tuple[object, ...]]]] = {

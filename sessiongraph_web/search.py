@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from sessiongraph_web import matching, ranking, tokenizer
 from sessiongraph_web.answers import (
+    SESSION_COLUMNS,
     Hit,
     IndexNote,
     SearchPage,
@@ -103,11 +105,14 @@ class _Page:
 
     def hits(self, candidates: Sequence[Candidate]) -> list[Hit]:
         """Return the hits of candidates, in the same order."""
-        rows: dict[tuple[int, int], sqlite3.Row] = {}
-        for scope in self.scopes:
-            ids = [candidate.id for candidate in candidates if candidate.session[0] == scope.number]
-            sql = "SELECT * FROM entry WHERE id IN (SELECT value FROM json_each(?))"
-            rows |= {(scope.number, row["id"]): row for row in _rows(scope, sql, ids)}
+        wanted = defaultdict(list)
+        for candidate in candidates:
+            wanted[candidate.session[0]].append(candidate.id)
+        rows = {
+            (number, row[0]): row
+            for number, ids in wanted.items()
+            for row in _rows(self.scopes[number], _ENTRIES, ids)
+        }
         found = ((candidate, rows.get((candidate.session[0], candidate.id))) for candidate in candidates)
         return [self._hit(candidate, row) for candidate, row in found if row is not None]
 
@@ -125,56 +130,67 @@ class _Page:
             for group in groups
         ]
 
-    def _hit(self, candidate: Candidate, row: sqlite3.Row) -> Hit:
-        spans = tokenizer.spans(row["text"], self.query, loose=self.loose)
-        excerpt = tokenizer.snippet(row["text"], spans, self.snippet_chars)
+    def _hit(self, candidate: Candidate, row: Any) -> Hit:
+        _, seq, turn, type_, surface, inherited, clipped, text = row
+        spans = tokenizer.spans(text, self.query, loose=self.loose)
+        excerpt = tokenizer.snippet(text, spans, self.snippet_chars)
         return Hit(
-            log_id=row["log_id"],
+            log_id=candidate.session[1],
             session_id=candidate.session_id,
-            ordinal=row["ordinal"],
-            seq=row["seq"],
-            time=instant(row["time"]),
-            turn=row["turn"],
-            kind=row["kind"],
-            type=row["type"],
-            surface=row["surface"],
-            tool=row["tool"],
-            inherited=bool(row["inherited"]),
-            clipped=bool(row["clipped"]),
+            ordinal=candidate.ordinal,
+            seq=seq,
+            time=instant(candidate.time),
+            turn=turn,
+            kind=candidate.kind,
+            type=type_,
+            surface=surface,
+            tool=candidate.tool,
+            inherited=bool(inherited),
+            clipped=bool(clipped),
             spans=len(spans),
             snippet=Snippet(text=excerpt.text, matches=list(excerpt.matches)),
         )
 
     def _summaries(self, keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], SessionSummary]:
-        found = {}
-        for scope in self.scopes:
-            log_ids = [log_id for number, log_id in keys if number == scope.number]
-            sql = "SELECT * FROM session WHERE log_id IN (SELECT value FROM json_each(?))"
-            for row in _rows(scope, sql, log_ids):
-                found[scope.number, row["log_id"]] = self._summary(scope, row)
-        return found
+        wanted = defaultdict(list)
+        for number, log_id in keys:
+            wanted[number].append(log_id)
+        return {
+            (number, row[0]): self._summary(self.scopes[number], dict(zip(_SESSION_COLUMNS, row, strict=True)))
+            for number, log_ids in wanted.items()
+            for row in _rows(self.scopes[number], _SESSIONS, log_ids)
+        }
 
-    def _summary(self, scope: Scope, row: sqlite3.Row) -> SessionSummary:
+    def _summary(self, scope: Scope, row: Mapping[str, Any]) -> SessionSummary:
         cwd = scope.source.cwd
-        summary = session_summary(dict(row), cwd=cwd, live=self.live(cwd, row["log_id"]))
+        summary = session_summary(row, cwd=cwd, live=self.live(cwd, row["log_id"]))
         if summary.parent_session is None or not scope.has_hidden:
             return summary
         sql = "SELECT log_id FROM session WHERE id = ?"
-        parents = list(Reader(math.inf).rows(scope.source, sql, [summary.parent_session]))
-        if any(self.visible(cwd, parent["log_id"]) for parent in parents):
+        parents = Reader(math.inf).rows(scope.source, sql, [summary.parent_session])
+        if any(self.visible(cwd, log_id) for (log_id,) in parents):
             return summary
         return msgspec.structs.replace(summary, parent_session=None, parent_elsewhere=True)
 
 
-def _rows(scope: Scope, sql: str, ids: Sequence[int]) -> list[sqlite3.Row]:
-    return list(Reader(math.inf).rows(scope.source, sql, [json.dumps(ids)])) if ids else []
+_ENTRIES: Final = """
+    SELECT id, seq, turn, type, surface, inherited, clipped, text
+    FROM entry WHERE id IN (SELECT value FROM json_each(?))
+"""
+_SESSION_COLUMNS: Final = (*SESSION_COLUMNS, "created_at", "last_at", "models")
+_SESSIONS: Final = f"""
+    SELECT {", ".join(_SESSION_COLUMNS)} FROM session WHERE log_id IN (SELECT value FROM json_each(?))
+"""  # noqa: S608 - our own names, values are bound
+
+
+def _rows(scope: Scope, sql: str, ids: Sequence[int]) -> Iterator[Any]:
+    return Reader(math.inf).rows(scope.source, sql, [json.dumps(ids)])
 
 
 def _facts(scopes: Sequence[Scope], candidates: Iterable[Candidate]) -> dict[tuple[int, int], SessionFacts]:
-    by_number = {scope.number: scope for scope in scopes}
     found = {}
     for number, log_id in {candidate.session for candidate in candidates}:
-        scope = by_number[number]
-        models = msgspec.json.decode(scope.sessions[log_id]["models"])
+        scope = scopes[number]
+        models = msgspec.json.decode(scope.sessions[log_id].models)
         found[number, log_id] = SessionFacts(scope.source.cwd, models)
     return found

@@ -8,7 +8,7 @@ goes without its last lone character, or, if it is a single character, stands fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -20,6 +20,7 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.excerpts import Excerpt as Excerpt
 from sessiongraph_web.excerpts import Span
 from sessiongraph_web.excerpts import snippet as snippet
+from sessiongraph_web.language import sentence
 
 TOKENIZER_VERSION: Final = 1  # raise it with any change of what `index_text` returns
 MAX_QUERY_CHARACTERS: Final = 4096
@@ -72,6 +73,10 @@ _GAPS: Final = re.compile(
 # A single range compiles fast; what it holds beside diacritics separates words, and is looked for afterwards.
 _LIKE_MARKS: Final = f"[{min(unicode61.DIACRITICS)}-{max(unicode61.DIACRITICS)}]*"
 _FALSE_MARK: Final = re.compile(f"(?![{unicode61.DIACRITICS}]){_LIKE_MARKS[:-1]}")
+# Beside ASCII: letters and digits, what belongs to them, and whatever lies beyond the first plane.
+_FOREIGN: Final = re.compile(
+    f"[{_set([*_without(_WORD_RANGES, [(0, 0x7F), _ASTRAL]), _ASTRAL])}{unicode61.DIACRITICS}]"
+)
 _CJK_RUN: Final = re.compile(f"{_CJK}+")
 _ELEMENT: Final = re.compile(f"{_CJK}+|{_WORD}(?:{_WORD}|[{unicode61.DIACRITICS}])*")
 _FOLD: Final = str.maketrans({**unicode61.FOLDS, **dict.fromkeys(map(ord, unicode61.DIACRITICS))})
@@ -140,7 +145,7 @@ def parse(query: str, match: Match = "terms") -> Query:
     if len(text) > MAX_QUERY_CHARACTERS:
         raise SessionGraphError(
             "SESSION_QUERY_INVALID_QUERY",
-            f"The query is longer than {MAX_QUERY_CHARACTERS:,} characters.",
+            sentence("The query is longer than %(limit)s characters.", limit=f"{MAX_QUERY_CHARACTERS:,}"),
             limit=MAX_QUERY_CHARACTERS,
         )
     text = literal.collapse(text)
@@ -175,9 +180,35 @@ def spans(text: str, query: Query, *, loose: bool = False) -> list[Span]:
     if query.match == "text":
         return [found.span() for found in literal.pattern(query.text).finditer(text)]
     pieces = query.parts if loose else query.pieces
-    look = partial(_in_ascii, text.lower()) if text.isascii() else partial(_in_any, text)
+    look = _finder(text)
     found = [span for piece in pieces for span in look(piece)]
     return _merged(sorted(found) if len(pieces) > 1 else found)
+
+
+def span_counter(query: Query, *, loose: bool = False) -> Callable[[str], int]:
+    """Return the function that says of a matching text how many `spans` it has."""
+    pieces = query.parts if loose else query.pieces
+    if query.match != "text" and len(pieces) == 1 and _cannot_overlap_itself(pieces[0]):
+        return lambda text: text.count(pieces[0])
+    # Different words never overlap, so that none of their spans are merged.
+    patterns = [_ascii_pattern(piece) for piece in pieces] if query.match != "text" else []
+    words = {pattern for pattern, length in patterns if length == 1} - {_NOTHING}
+    finders = [pattern.findall for pattern in words] if len(words) == len(pieces) else []
+
+    def count(text: str) -> int:
+        if finders and _is_plain(text):
+            lowered = text.lower()
+            return sum([len(find(lowered)) for find in finders])
+        return len(spans(text, query, loose=loose))
+
+    return count
+
+
+def _cannot_overlap_itself(piece: str) -> bool:
+    """Say whether a piece is a CJK run of which no end is a beginning."""
+    return bool(_CJK_RUN.fullmatch(piece)) and not any(
+        piece.startswith(piece[start:]) for start in range(1, len(piece))
+    )
 
 
 def _parse_terms(text: str) -> Query:
@@ -226,8 +257,31 @@ def _fts_phrase(piece: str) -> str:
     return f'"{" ".join(tokens[:-1])}"'
 
 
+def _finder(text: str) -> Callable[[str], list[Span]]:
+    """Return the function that finds the phrase of a piece in a text."""
+    if text.isascii():
+        return partial(_in_ascii, text.lower())
+    if not _is_plain(text):
+        return partial(_in_any, text)
+    lowered = text.lower()
+    return lambda piece: _in_ascii(lowered, piece) if _is_ascii_word(piece) else _in_any(text, piece)
+
+
+def _is_plain(text: str) -> bool:
+    """Say whether all words of a text are ASCII: what else it holds are CJK characters and separators."""
+    return text.isascii() or not _FOREIGN.search(text)
+
+
+def _is_ascii_word(piece: str) -> bool:
+    pattern, words = _ascii_pattern(piece)
+    return words == 1 and pattern is not _NOTHING
+
+
 def _in_ascii(lowered: str, piece: str) -> list[Span]:
-    """Find the piece's phrase in an ASCII text in lower case: the usual case, and several times as fast."""
+    """Find the piece's phrase in an ASCII text in lower case: the usual case, and several times as fast.
+
+    A single ASCII word is found so in every plain text.
+    """
     pattern, words = _ascii_pattern(piece)
     found = pattern.finditer(lowered) if words == 1 else _overlapping(pattern, lowered)
     return [one.span() for one in found]

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from sessiongraph_web import literal
-from sessiongraph_web.tokenizer import index_text, match_expression, parse, spans
+from sessiongraph_web.tokenizer import index_text, match_expression, parse, span_counter, spans
 
 CJK = "广告哈身份证々ドラブがﾄﾞ결제\u1112\u1161\u11ab豈𠮷\U00030000か\u3099⽤"
 WORDS = "aBcéÉß\u212aK0२я_\ue000"
@@ -119,6 +119,19 @@ def test_spans_are_what_highlight_marks(index: Index, text: str, query: str) -> 
     marked = index.highlight(text, str(expression))
     if marked is not None:
         assert _marked(text, spans(text, read)) == marked
+
+
+@given(text=texts, query=texts, loose=st.booleans())
+@settings(max_examples=400, deadline=None)
+@example(text="哈哈哈哈", query="哈哈", loose=False)
+@example(text="Ab广ab。AB ab", query="ab", loose=False)
+@example(text="a b a b a", query='"a b a" b', loose=False)
+def test_counting_spans_is_counting_what_matches(index: Index, text: str, query: str, loose: bool) -> None:
+    """Of a text that is found, the counter says how many spans there are."""
+    assume(query.strip(literal.SPACE))
+    read = parse(query)
+    if index.finds(text, match_expression(read, loose=loose)):
+        assert span_counter(read, loose=loose)(text) == len(spans(text, read, loose=loose))
 
 
 @given(text=texts, query=st.text(min_size=1, max_size=40))

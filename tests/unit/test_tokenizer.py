@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sessiongraph_web import tokenizer
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.tokenizer import (
     MAX_QUERY_CHARACTERS,
@@ -194,3 +195,11 @@ def test_spans_of_parts_and_of_literal_text() -> None:
     assert spans("身份登记；股份证明", parse("身份证"), loose=True) == [(0, 2), (6, 8)]
     assert spans("A  FOOBAR foobar", parse("a foob", "text")) == [(0, 7)]
     assert spans("xfoobar", parse("oba", "text")) == [(3, 6)]
+
+
+def test_lower_case_keeps_the_places_of_a_plain_text() -> None:
+    """What a text holds beside ASCII words, if it holds no others, stays as long in lower case, and no letter."""
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    plain = [one for one in characters if tokenizer._is_plain(one) and not one.isascii()]
+    assert len(plain) > 20_000
+    assert [one for one in plain if len(one.lower()) != 1 or one.lower().isascii()] == []
