@@ -20,7 +20,6 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.excerpts import Excerpt as Excerpt
 from sessiongraph_web.excerpts import Span
 from sessiongraph_web.excerpts import snippet as snippet
-from sessiongraph_web.language import sentence
 
 TOKENIZER_VERSION: Final = 1  # raise it with any change of what `index_text` returns
 MAX_QUERY_CHARACTERS: Final = 4096
@@ -145,7 +144,7 @@ def parse(query: str, match: Match = "terms") -> Query:
     if len(text) > MAX_QUERY_CHARACTERS:
         raise SessionGraphError(
             "SESSION_QUERY_INVALID_QUERY",
-            sentence("The query is longer than %(limit)s characters.", limit=f"{MAX_QUERY_CHARACTERS:,}"),
+            f"The query is longer than {MAX_QUERY_CHARACTERS:,} characters.",
             limit=MAX_QUERY_CHARACTERS,
         )
     text = literal.collapse(text)
