@@ -143,6 +143,7 @@ class SessionPage(Answer, frozen=True, kw_only=True):
     next_ordinal: int | None
     previous_ordinal: int | None
     last_ordinal: int | None
+    resume_command: str | None = None  # what goes on with it in dsh, for the owner
     ran_later: list[str] = msgspec.field(default_factory=list)  # ids of messages queued here that ran behind
     masked: int = 0
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from sessiongraph_web import resuming
 from sessiongraph_web.errors import SessionGraphError
 
 PLUGIN_NAME: Final = "sessiongraph-web"
@@ -23,7 +24,7 @@ class Setting:
     """
 
     name: str
-    default: Path | bool | int | None
+    default: Path | bool | int | str | None
     help: str
     minimum: int | None = None
     maximum: int | None = None
@@ -51,6 +52,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("index_timeout_seconds", 300, "when the index tool stops waiting", 1, 86_400),
     Setting("background_index_sessions", 1000, "from this many sessions the index tool answers at once", 1),
     Setting("lock_wait_seconds", 120, "how long an index run waits for another one", 0, 86_400),
+    Setting("resume_command", resuming.COMMAND, "how to go on with a session in dsh; empty: not offered"),
     Setting("max_line_bytes", 64 * MEBI, "a longer line of a log is one damaged unit", 64 * KIBI),
     Setting("max_window_bytes", 128 * MEBI, "a frame that needs a larger window is one damaged unit", KIBI),
 )
@@ -78,6 +80,7 @@ class Settings:
     index_timeout_seconds: int
     background_index_sessions: int
     lock_wait_seconds: int
+    resume_command: str
     max_line_bytes: int
     max_window_bytes: int
 
@@ -112,19 +115,29 @@ def _paths(checked: Mapping[str, Any], environ: Mapping[str, str], home: Path) -
     }
 
 
-def _check(setting: Setting, value: object) -> Path | bool | int:
+def _check(setting: Setting, value: object) -> Path | bool | int | str:
     if setting.default is None:
         return _check_path(setting, value)
     if isinstance(setting.default, bool):
         if not isinstance(value, bool):
             raise _invalid(setting, "must be true or false")
         return value
+    if isinstance(setting.default, str):
+        return _check_command(setting, value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise _invalid(setting, "must be a whole number")
     if setting.minimum is not None and value < setting.minimum:
         raise _invalid(setting, f"must be at least {setting.minimum}")
     if setting.maximum is not None and value > setting.maximum:
         raise _invalid(setting, f"must be at most {setting.maximum}")
+    return value
+
+
+def _check_command(setting: Setting, value: object) -> str:
+    if not isinstance(value, str):
+        raise _invalid(setting, "must be a text")
+    if wrong := resuming.problem(value):
+        raise _invalid(setting, wrong)
     return value
 
 

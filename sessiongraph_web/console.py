@@ -90,6 +90,8 @@ def session(page: SessionPage, screen: Screen) -> Iterator[str]:
         ("children", ", ".join(child.id or "outside your view" for child in page.children) or "none"),
         ("damage", f"{len(page.damage)} faults; see `status`" if page.damage else "none"),
     )
+    if page.resume_command:
+        yield from _facts(("resume", page.resume_command))
     for event in page.events:
         yield ""
         yield from _event(event, screen, whole=False)

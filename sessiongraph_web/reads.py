@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import inbox, lineage, lines, loose, reading, redact, turnlist
+from sessiongraph_web import inbox, lineage, lines, loose, reading, redact, resuming, turnlist
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     Branch,
@@ -17,6 +17,7 @@ from sessiongraph_web.answers import (
     Lineage,
     Relative,
     SessionPage,
+    SessionSummary,
     TurnList,
     WrittenEvent,
 )
@@ -38,8 +39,9 @@ def session(view: View, caller: Caller, request: SessionRequest) -> SessionPage:
     start, turn, events, more = _page(reader, request)
     views, masked = _masked(caller, request.redact, reader.views(turn, events, clip=True))
     children, named = _heard(view, caller, events, lineage.children(view, caller, located))
+    summary = view.summary(caller, located)
     return SessionPage(
-        session=view.summary(caller, located),
+        session=summary,
         parent=lineage.parent(view, caller, located),
         children=children,
         named=named,
@@ -49,9 +51,17 @@ def session(view: View, caller: Caller, request: SessionRequest) -> SessionPage:
         next_ordinal=events[-1].ordinal + 1 if more else None,
         previous_ordinal=max(0, start - request.limit) if start else None,
         last_ordinal=max(0, reader.map.records - 1),
+        resume_command=_resume_command(view, caller, summary),
         ran_later=inbox.run_later(reader, events) if more else [],
         masked=masked,
     )
+
+
+def _resume_command(view: View, caller: Caller, session: SessionSummary) -> str | None:
+    """Return the command that goes on with a session, for who has the machine that it ran on."""
+    if not caller.is_owner:
+        return None
+    return resuming.command(view.settings.resume_command, cwd=session.cwd, id=session.id)
 
 
 def turns(view: View, caller: Caller, request: SessionRequest) -> TurnList:

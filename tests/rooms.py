@@ -8,6 +8,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "errors",
         "models",
         "answers",
+        "resuming",
         "config",
         "access",
         "loose",

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlencode
 from datasette.utils import tilde_decode, tilde_encode
 
 from sessiongraph_web.answers import SessionSummary
+from sessiongraph_web.schema import database_name
 
 Value = str | int | bool | None | Sequence[str]
 _CANONICAL: Final = re.compile(r"(?:[A-Za-z0-9_+-]|~[0-9A-F]{2})+")
@@ -68,6 +69,10 @@ class Links:
         """Return the address of a session's lineage."""
         log = session.log_id if session.duplicate else None
         return self.path(f"/trace/{canonical(session.id)}", log=log)
+
+    def database(self, cwd: str | None) -> str:
+        """Return the address of a workspace's database in Datasette."""
+        return self.path(f"/{database_name(cwd)}")
 
     def export(self, session: SessionSummary, suffix: str = ".zip", **parameters: Value) -> str:
         """Return the address of a session's download."""

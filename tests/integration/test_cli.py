@@ -124,6 +124,15 @@ def test_session_prints_its_head_and_events(terminal: Terminal) -> None:
     assert terminal.json("session", "feedbeef")["session"]["id"] == terminal.other.id
 
 
+def test_a_session_says_how_to_go_on_with_it(terminal: Terminal) -> None:
+    """The command of dsh, as text and in the JSON, for the owner of the machine; not for who sees a workspace."""
+    command = f"cd /w/other && dsh --profile tui --resume {terminal.other.id}"
+    assert f"   resume:      {command}" in terminal.type("session", terminal.other.id).stdout.splitlines()
+    assert terminal.json("session", terminal.other.id)["resume_command"] == command
+    scoped = terminal.json("session", terminal.other.id, "--workspace", "/w/other")
+    assert scoped["resume_command"] is None
+
+
 def test_an_event_is_printed_whole(terminal: Terminal) -> None:
     """An event shows its text and its relations."""
     answer = terminal.json("event", terminal.main.id, "3", "--before", "1")

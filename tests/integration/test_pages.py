@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import zipfile
 from collections.abc import AsyncIterator
 from html import unescape
@@ -16,7 +17,7 @@ import pytest
 import pytest_asyncio
 from datasette.app import Datasette
 
-from sessiongraph_web import access, config
+from sessiongraph_web import access, config, schema
 from sessiongraph_web.access import Caller
 from sessiongraph_web.web import render, routes
 from sessiongraph_web.web.links import canonical
@@ -120,6 +121,80 @@ async def test_every_page_and_its_twin_answer(rich: Rich, served: Datasette) -> 
         assert json.loads(data.body)["ok"] is True
         assert page.header("cache-control") == data.header("cache-control") == "private, no-store"
         assert twin(path) in [unescape(value) for value in Page(page).values("href")]
+
+
+async def test_only_the_owner_is_told_how_to_resume(tmp_path: Path) -> None:
+    """Whoever has the machine gets the command and its words to copy; visitors of any kind do not."""
+    world = two_workspaces(tmp_path)
+    quoted = world.write("quoted", Log("/w/it's \n", id="session-odd").turn("hello", "hi"))
+    spaced = world.write("spaced", Log("/w/it's", id="session-odd'too").turn("hello", "hi"))
+    datasette = world.build().serve()
+    callers = {
+        "owner": access.OWNER,
+        "workspace": access.workspaces(HOME),
+        "session": access.Caller("session", frozenset({HOME}), world.log_ids["home"], with_descendants=True),
+    }
+    told: dict[tuple[str, str], str | None] = {}
+    for name, caller in callers.items():
+        headers = [("authorization", f"Bearer {world.token(caller)}")]
+        for role in ("home", "nowhere", "spaced", "quoted"):
+            path = f"/sessions/{canonical(world.ids[role])}"
+            page, data = (
+                await ask(datasette, path, headers=headers),
+                await ask(datasette, twin(path), headers=headers),
+            )
+            if page.status != 200:
+                continue
+            told[name, role] = json.loads(data.body)["resume_command"]
+            copied = [value for value in Page(page).values("data-text") if "--resume" in value]
+            assert copied == ([told[name, role]] if told[name, role] else [])
+    home = f"cd {HOME} && dsh --profile tui --resume {world.ids['home']}"
+    assert told == {
+        ("owner", "home"): home,
+        ("owner", "nowhere"): None,
+        (
+            "owner",
+            "spaced",
+        ): f"cd {shlex.quote(spaced.cwd or '')} && dsh --profile tui --resume {shlex.quote(spaced.id)}",
+        ("owner", "quoted"): None,
+        ("workspace", "home"): None,
+        ("session", "home"): None,
+    }
+    assert quoted.cwd != spaced.cwd
+
+
+async def test_datasette_is_offered_where_it_may_be_opened(tmp_path: Path) -> None:
+    """Who sees a whole workspace is led to its tables, which answer; who sees one session is not."""
+    world = two_workspaces(tmp_path)
+    datasette = world.build().serve()
+    session = access.Caller("session", frozenset({HOME}), world.log_ids["home"], with_descendants=True)
+    paths = [f"/sessions/{world.ids['home']}", f"/trace/{world.ids['home']}", "/workspaces"]
+    for caller, cwds in (
+        (access.OWNER, {HOME, FOREIGN, None}),
+        (access.workspaces(HOME), {HOME}),
+        (session, set()),
+    ):
+        headers = [("authorization", f"Bearer {world.token(caller)}")]
+        offered = {
+            path: {
+                link
+                for link in Page(await ask(datasette, path, headers=headers)).values("href")
+                if "/ws_" in link
+            }
+            for path in paths
+        }
+        home = {f"/{schema.database_name(HOME)}"} if HOME in cwds else set()
+        assert offered == {
+            paths[0]: home,
+            paths[1]: home,
+            paths[2]: {f"/{schema.database_name(cwd)}" for cwd in cwds},
+        }
+        for link in offered["/workspaces"]:
+            assert (await ask(datasette, link, headers=headers)).status == 200
+        assert (
+            offered["/workspaces"]
+            or (await ask(datasette, f"/{schema.database_name(HOME)}", headers=headers)).status == 404
+        )
 
 
 async def test_pages_hold_nothing_inline_and_name_all_they_hold(rich: Rich, served: Datasette) -> None:

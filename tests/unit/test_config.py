@@ -38,6 +38,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
         "index_timeout_seconds": 300,
         "background_index_sessions": 1000,
         "lock_wait_seconds": 120,
+        "resume_command": "cd {cwd} && dsh --profile tui --resume {id}",
         "max_line_bytes": 64 * MEBI,
         "max_window_bytes": 128 * MEBI,
     }
@@ -94,6 +95,8 @@ def _wrong_values() -> list[Any]:
             bad: list[Any] = ["", "a\0b", 7, True]
         elif isinstance(setting.default, bool):
             bad = ["true", 1, 0, "", []]
+        elif isinstance(setting.default, str):
+            bad = [5, True, [], "dsh {session}", "dsh {id}\n", "dsh {id"]
         else:
             bad = ["5", 1.5, True, []]
             bad += [setting.minimum - 1] if setting.minimum is not None else []
