@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sessiongraph_web import documents, logs, logtext
+from sessiongraph_web import documents, logs, logtext, tracing
 from sessiongraph_web.answers import DamageNote, SessionSummary, instant
 from sessiongraph_web.entrynames import download_name
 from sessiongraph_web.errors import SessionGraphError
@@ -17,6 +17,7 @@ from sessiongraph_web.exportmarkdown import Markdown
 from sessiongraph_web.models import Event, Fault, Header, Instant, InvalidSurface, Replace
 from sessiongraph_web.packing import Download, Source
 from sessiongraph_web.redact import mask_value
+from sessiongraph_web.surface import Fold
 
 Format = Literal["md", "json", "ndjson"]
 MEDIA_TYPES: Final[dict[Format, str]] = {
@@ -37,6 +38,27 @@ class Told:
     event: Event
     turn: int | None
     inherited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the end of a log says of the events before it."""
+
+    replaced_by: dict[int, int]  # {ordinal: seq of the event that took its place}
+    fault_ordinal: int | None  # where the surface cannot be told any more
+
+
+def standing(source: Source, limits: logs.Limits) -> Standing:
+    """Read a log for which of its events others took the place of."""
+    fold, replaced_by, damaged = Fold(), dict[int, int](), False
+    for unit in logs.read(source.path, version=source.version, detail="index", limits=limits):
+        if isinstance(unit, Fault):
+            damaged = damaged or unit.code in tracing.LOSSES
+        elif isinstance(unit, Event):
+            shadowed = fold.push(unit, damaged=damaged).shadowed
+            damaged = False
+            replaced_by |= {node.ordinal: unit.seq for node in shadowed if unit.seq is not None}
+    return Standing(replaced_by, fold.fault_ordinal)
 
 
 def text_download(

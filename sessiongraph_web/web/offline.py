@@ -9,9 +9,10 @@ from urllib.parse import quote
 import msgspec
 
 from sessiongraph_web import logs, presentation, reading, redact
-from sessiongraph_web.answers import DamageNote, EventView, SessionPage, SessionSummary, instant
+from sessiongraph_web.answers import DamageNote, EventView, Relative, SessionPage, SessionSummary, instant
 from sessiongraph_web.export import STYLE, TRANSCRIPT, Member
-from sessiongraph_web.exporttext import Reading, Told
+from sessiongraph_web.exporttext import Reading, Standing, Told, standing
+from sessiongraph_web.surface import classify
 from sessiongraph_web.web import render
 
 FEW_EVENTS: Final = 30  # told together at least, so that calls meet their results
@@ -58,31 +59,62 @@ class OfflinePages:
         return (render.STATIC / STYLE).read_bytes()
 
     def index(self, members: Sequence[Member], *, redact: bool) -> Iterator[bytes]:
-        shown = [msgspec.structs.replace(member.summary, **_named(member.summary, redact)) for member in members]
-        rows = [(session, member.folder + TRANSCRIPT) for session, member in zip(shown, members, strict=True)]
+        rows = [(_shown(member.summary, redact), member.folder + TRANSCRIPT) for member in members]
         yield render.file("offline_index.html", {"rows": rows, "style": STYLE}).encode()
 
     def transcript(
         self, member: Member, members: Sequence[Member], *, redact: bool, cited_as: Callable[[str], str | None]
     ) -> Iterator[bytes]:
-        session = msgspec.structs.replace(member.summary, **_named(member.summary, redact))
+        session = _shown(member.summary, redact)
         links = OfflineLinks(member, members, cited_as)
         context = {"links": links, "session": session, "style": f"../../{STYLE}"}
         yield render.file("offline_head.html", context).encode()
+        known = [_shown(other.summary, redact) for other in members if other is not member]
         told = Reading(member.source, member.summary, redact=redact, limits=self._limits)
-        for part in _parts(session, told.units()):
+        for part in _parts(_blank(session, known), told.units(), standing(member.source, self._limits)):
             turns = presentation.transcript(part)
-            yield render.file("offline_turns.html", {"links": links, "answer": part, "turns": turns}).encode()
+            context = {"links": links, "answer": part, "turns": turns, "offline": True}
+            yield render.file("offline_turns.html", context).encode()
         yield _END
 
 
-def _named(summary: SessionSummary, masked: bool) -> dict[str, str | None]:
-    """Return what of a summary is text of a log, masked where it has to be."""
+def _shown(summary: SessionSummary, masked: bool) -> SessionSummary:
+    """Return a summary with what of it is text of a log masked where it has to be."""
     texts = {"id": summary.id, "title": summary.title, "cwd": summary.cwd}
-    return {name: redact.mask(text)[0] if masked and text else text for name, text in texts.items()}
+    if not masked:
+        return summary
+    return msgspec.structs.replace(
+        summary, **{name: redact.mask(text)[0] if text else text for name, text in texts.items()}
+    )
 
 
-def _parts(session: SessionSummary, units: Iterable[Told | DamageNote]) -> Iterator[SessionPage]:
+def _blank(session: SessionSummary, known: Sequence[SessionSummary]) -> SessionPage:
+    """Return the page of a session without its events; its relatives are those of `known` that lie beside it."""
+    beside = {
+        other.id: Relative(
+            id=other.id,
+            log_id=other.log_id,
+            title=other.title,
+            created_at=other.created_at,
+            link="subagent" if other.origin == "subagent" else "fork",
+        )
+        for other in known
+    }
+    return SessionPage(
+        session=session,
+        parent=beside.get(session.parent_session or ""),
+        children=[],
+        named=list(beside.values()),
+        damage=[],
+        events=[],
+        first_ordinal=0,
+        next_ordinal=None,
+        previous_ordinal=None,
+        last_ordinal=-1,
+    )
+
+
+def _parts(blank: SessionPage, units: Iterable[Told | DamageNote], stands: Standing) -> Iterator[SessionPage]:
     """Cut a session into parts of bounded size, between turns where they are short enough."""
     events: list[EventView] = []
     damage: list[DamageNote] = []
@@ -91,47 +123,43 @@ def _parts(session: SessionSummary, units: Iterable[Told | DamageNote]) -> Itera
         if isinstance(unit, DamageNote):
             damage.append(unit)
             continue
-        shown = _view(unit)
+        shown = _view(unit, stands)
         begins = bool(events) and shown.turn != events[-1].turn and len(events) >= FEW_EVENTS
         if begins or len(events) >= MOST_EVENTS or size > reading.PAGE_CHARS:
-            yield _part(session, events, damage, is_last=False)
+            yield _part(blank, events, damage, is_last=False)
             events, damage, size = [], [], 0
         events.append(shown)
         size += reading.measure(shown.data)
-    yield _part(session, events, damage, is_last=True)
+    yield _part(blank, events, damage, is_last=True)
 
 
-def _part(
-    session: SessionSummary, events: list[EventView], damage: list[DamageNote], *, is_last: bool
-) -> SessionPage:
+def _part(blank: SessionPage, events: list[EventView], damage: list[DamageNote], *, is_last: bool) -> SessionPage:
     last = events[-1].ordinal if events else -1
-    return SessionPage(
-        session=session,
-        parent=None,
-        children=[],
+    return msgspec.structs.replace(
+        blank,
         damage=damage,
         events=events,
         first_ordinal=events[0].ordinal if events else 0,
         next_ordinal=None if is_last else last + 1,
-        previous_ordinal=None,
         last_ordinal=last,
     )
 
 
-def _view(told: Told) -> EventView:
-    """Return an event as cards are made of it; what took its place later is not known while it is told."""
+def _view(told: Told, stands: Standing) -> EventView:
+    """Return an event as cards are made of it."""
     event = told.event
     data, clipped = reading.clip_strings(event.data)
+    replaced_by = stands.replaced_by
     return EventView(
         ordinal=event.ordinal,
         seq=event.seq,
         type=event.type,
         time=instant(event.time),
         turn=told.turn,
-        surface="unknown",
+        surface=classify(event.type, event.ordinal, shadowed=replaced_by, fault_ordinal=stands.fault_ordinal),
         inherited=told.inherited,
         synthetic=False,
-        replaced_by=None,
+        replaced_by=replaced_by.get(event.ordinal),
         partner=None,
         data=data,
         clipped=clipped,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from html.parser import HTMLParser
@@ -240,3 +241,57 @@ async def test_pages_offer_what_they_list(served: Datasette, world: World, page:
     preview = (await served.client.get(link.replace("/export.zip?", "/export.zip.json?"), headers=owner)).json()
     count = len(preview["sessions"])
     assert f">Download these {count} sessions<" in shown
+
+
+async def test_replaced_events_are_marked_as_on_their_page(tmp_path: Path) -> None:
+    """What the model no longer sees says so in a transcript read offline, by the number of what took over."""
+    world = two_workspaces(tmp_path)
+    log = Log(HOME).turn("remember the kingfisher", "Noted.")
+    surface = [event["seq"] for event in log.events if event.get("surfaceOp") == "append"]
+    log.compact("They talked of a kingfisher.", surface[0], surface[-1], surface)
+    log.turn("and now?", "Still noted.")
+    world.write("compacted", log)
+    world.build()
+    datasette = world.serve()
+    await datasette.invoke_startup()
+    owner = dict(bearer(world.token(access.OWNER)))
+
+    page = (await datasette.client.get(f"/sessions/{log.id}", headers=owner)).text
+    archive = await packed(datasette, world, "q=kingfisher")
+
+    await datasette.invoke_shutdown()
+    offline = archive.read(f"sessions/{log.id}/transcript.html").decode()
+    marked = re.findall(r'class="card[^"]* shadowed" id="(e\d+)"', page)
+    assert len(marked) == len(surface)
+    assert re.findall(r'class="card[^"]* shadowed" id="(e\d+)"', offline) == marked
+    assert re.findall(r"replaced by #\d+", offline) == re.findall(r"replaced by #\d+", page) != []
+
+
+async def test_relatives_in_the_set_are_linked_and_others_said_to_be_outside(tmp_path: Path) -> None:
+    """A transcript leads to its subagents and its parent where the archive holds them, and nowhere else."""
+    world = two_workspaces(tmp_path)
+    main = Log(HOME)
+    main.turn("kingfisher: ask around", "I asked.")
+    child = Log(HOME, parent=main.id, origin="subagent")
+    child.event("subagent/descriptor", {"label": "packed", "mode": "one-shot"})
+    child.turn("kingfisher?", "Seen.")
+    child.title("A look around")
+    for label, child_id in (("packed", child.id), ("left out", "session-elsewhere")):
+        main.event("subagent/catalog", {"childId": child_id, "label": label, "mode": "one-shot"})
+    world.write("asker", main)
+    world.write("asked", child)
+    world.build()
+    datasette = world.serve()
+    await datasette.invoke_startup()
+    archives = [await packed(datasette, world, f"q=kingfisher{more}") for more in ("", "&roots=1")]
+    await datasette.invoke_shutdown()
+
+    pages = [Page(archive, f"sessions/{main.id}/transcript.html") for archive in archives]
+    addressed = [
+        {address for address in addresses(page) if address.endswith("transcript.html")} for page in pages
+    ]
+    assert addressed == [{f"../../sessions/{child.id}/transcript.html"}, set()]
+    assert [page.text.count("its log is not in this archive") for page in pages] == [1, 2]
+    assert "A look around" in pages[0].text
+    asked = Page(archives[0], f"sessions/{child.id}/transcript.html")
+    assert f"../../sessions/{main.id}/transcript.html" in set(addresses(asked))
