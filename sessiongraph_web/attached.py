@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sessiongraph_web import loose, markup
 from sessiongraph_web.cards import Attached
+from sessiongraph_web.language import gettext
 
 NAME_CHARS: Final = 120
 MAX_PIXELS: Final = 100_000
@@ -28,7 +29,10 @@ def _attached(block: Any) -> Attached | None:
     is_image = block["type"] == "image"
     return Attached(
         sha256=match[1],
-        name=markup.clip(loose.string(attachment.get("name")) or ("image" if is_image else "file"), NAME_CHARS),
+        name=markup.clip(
+            loose.string(attachment.get("name")) or (gettext("image") if is_image else gettext("file")),
+            NAME_CHARS,
+        ),
         is_image=is_image,
         size=loose.integer(attachment.get("bytes")),
         width=_pixels(attachment.get("width")),

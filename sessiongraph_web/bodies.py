@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from sessiongraph_web import markup, terminal
 from sessiongraph_web.cards import Body
+from sessiongraph_web.language import ngettext
 
 PAGE_BYTES: Final = 110_000  # of HTML for all bodies of a page
 MAX_BODY_CHARS: Final = 12_000
@@ -148,7 +149,9 @@ def _head_and_tail(text: str, limit: int) -> tuple[Markup, int]:
     tail = limit // TAIL_SHARE
     head = limit - tail
     left_out = len(text) - limit
-    gap = markup.gap(f"… {left_out:,} characters left out …")
+    gap = markup.gap(
+        "… " + ngettext("%(num)s character left out", "%(num)s characters left out", left_out) + " …"
+    )
     return markup.shell_output(text[:head]) + gap + markup.shell_output(_whole_escapes(text[-tail:])), left_out
 
 

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from sessiongraph_web import wording
 from sessiongraph_web.answers import SessionSummary, TimelinePage
+from sessiongraph_web.language import gettext
 from sessiongraph_web.models import Instant
 
 BAR_WIDTH: Final = 96  # pixels of a whole day
@@ -51,7 +52,7 @@ def by_day(answer: TimelinePage) -> list[DayGroup]:
     groups = groupby(dated, key=lambda pair: pair[0].date() if pair[0] else _outside(pair[1], is_recent))
     found = []
     for day, pairs in groups:
-        title = day if isinstance(day, str) or day is None else f"{day:%A, %B} {day.day}, {day.year}"
+        title = day if isinstance(day, str) or day is None else wording.long_day(day)
         found.append(
             DayGroup(str(day) if day else None, title or "", [Row(s, _span(s, at, zone)) for at, s in pairs])
         )
@@ -80,9 +81,10 @@ def _span(session: SessionSummary, on: datetime | None, zone: ZoneInfo) -> Span 
     last = min(1.0, (end - midnight) / _DAY)
     x = min(BAR_WIDTH - MIN_WIDTH, int(first * BAR_WIDTH))
     width = max(MIN_WIDTH, round((last - first) * BAR_WIDTH))
-    return Span(x, min(width, BAR_WIDTH - x), f"{_clock(start, midnight)} to {_clock(end, midnight)}")
+    said = gettext("%(start)s to %(end)s", start=_clock(start, midnight), end=_clock(end, midnight))
+    return Span(x, min(width, BAR_WIDTH - x), said)
 
 
 def _clock(moment: datetime, midnight: datetime) -> str:
     same_day = midnight <= moment < midnight + _DAY
-    return f"{moment:%H:%M}" if same_day else f"{moment:%b} {moment.day}, {moment:%H:%M}"
+    return f"{moment:%H:%M}" if same_day else wording.day_and_time(moment)

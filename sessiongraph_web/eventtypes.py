@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sessiongraph_web.language import N_, gettext
+
 How = Literal[
     "message",  # a prompt, or context that was injected in the user's name
     "context",  # what the model was told by the harness, folded
@@ -31,105 +33,116 @@ How = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How one type is shown: its label, and the fields of its data (dotted paths) that a note says."""
+    """How one type is shown: its label, in the catalogue, and the fields of its data that a note says."""
 
     how: How
     label: str
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()  # dotted paths
     bad: bool = False
+
+    @property
+    def said(self) -> str:
+        """The label in the reader's language; a type that nobody told us about is its own label."""
+        return self.label if self.how == "raw" else gettext(self.label)
 
 
 EVENT_TYPES: Final[dict[str, Shown]] = {
-    "user/message": Shown("message", "Prompt"),
-    "assistant/message": Shown("answer", "Answer"),
-    "assistant/attempt": Shown("attempt", "Failed attempt"),
-    "assistant/chunk": Shown("partial", "Unfinished answer"),
-    "text-chunks": Shown("partial", "Unfinished answer"),
-    "reasoning-chunks": Shown("plumbing", "Pieces of reasoning"),
-    "tool-call-chunks": Shown("plumbing", "Pieces of a tool call"),
-    "system/message": Shown("context", "System prompt"),
-    "developer/message": Shown("context", "Change of tools"),
-    "tool/call": Shown("call", "Tool call"),
-    "tool/result": Shown("result", "Tool result"),
-    "tool/ptc-dispatch": Shown("plumbing", "Tool dispatched from code"),
-    "tool/ptc-dispatch-start": Shown("plumbing", "Tool dispatch from code begins"),
-    "tool/code-dispatch": Shown("plumbing", "Tool dispatched from code"),
-    "tool/code-dispatch-start": Shown("plumbing", "Tool dispatch from code begins"),
-    "turn/start": Shown("plumbing", "Turn begins"),
-    "turn/end": Shown("end", "Turn ends"),
-    "step/start": Shown("plumbing", "Step begins"),
-    "step/end": Shown("plumbing", "Step ends"),
-    "agent/inbox/spliced": Shown("queue", "Inbox"),
-    "request/header": Shown("plumbing", "Request settings and tools"),
-    "request/context": Shown("plumbing", "Request context"),
-    "session/end-seed": Shown("seed", "Seed ends"),
-    "session/title": Shown("note", "Title", ("title",)),
-    "session/title-llm-request": Shown("plumbing", "Title asked of a model"),
-    "session-log-deepseek/delivery-accepted": Shown("plumbing", "Log delivered"),
-    "llm/retry": Shown("note", "Model request failed; trying again", ("failure.message", "failure.code"), True),
-    "llm/retry-started": Shown("plumbing", "Retry begins"),
-    "permission/preset": Shown("note", "Permissions", ("preset",)),
-    "sandbox/mode": Shown("note", "Sandbox", ("mode", "source")),
-    "approval/policy": Shown("note", "Approval policy", ("policy", "source")),
-    "approval/asked": Shown("note", "Asked for approval", ("toolName", "reason")),
-    "approval/decided": Shown("note", "Approval decided", ("decision", "outcome", "reason")),
-    "working-directory/change": Shown("border", "Working directory", ("cwd",)),
-    "plan/mode": Shown("note", "Plan mode", ("active",)),
-    "todo/write": Shown("todo", "To-do list"),
-    "goal/change": Shown("note", "Goal", ("operation", "goal.phase", "goal.objective")),
-    "job/registered": Shown("plumbing", "Job begins"),
-    "job/settled": Shown("plumbing", "Job ends"),
-    "command/run": Shown("command", "Command"),
-    "command/done": Shown("done", "Command done"),
-    "compaction/start": Shown("plumbing", "Compaction begins"),
-    "compaction/summary": Shown("summary", "Compacted"),
-    "compaction/end": Shown("plumbing", "Compaction ends"),
-    "compaction/prune": Shown("plumbing", "Tool output pruned"),
-    "subagent/descriptor": Shown("descriptor", "Subagent"),
-    "subagent/catalog": Shown("subagent", "Subagent"),
-    "subagent/model-selection-policy": Shown("plumbing", "Models for subagents"),
-    "tool-workflow/run-start": Shown("note", "Workflow begins", ("name",)),
-    "tool-workflow/agent-start": Shown("subagent", "Workflow agent"),
-    "tool-workflow/agent-end": Shown("note", "Workflow agent ends", ("outcome",)),
-    "tool-workflow/run-end": Shown("note", "Workflow ends", ("stopReason",)),
-    "feedback/record": Shown("note", "Feedback", ("text",)),
-    "feedback/message-put": Shown("note", "Feedback on a message", ("item.rating", "item.category", "item.note")),
-    "feedback/message-delete": Shown("note", "Feedback on a message withdrawn"),
-    "workspace/changes": Shown("plumbing", "Workspace changes"),
-    "web/deepseek-search-llm-request": Shown("plumbing", "Web search asked of a model"),
-    "agent-preset/selected": Shown("note", "Preset", ("preset", "name")),
-    "model/selection": Shown("note", "Model", ("model", "provider")),
-    "deliverables/presented": Shown("note", "Deliverables presented", ("files", "paths")),
-    "hook/invoked": Shown("note", "Hook", ("name", "event")),
-    "hook/result": Shown("note", "Hook result", ("name", "outcome")),
-    "image/offload": Shown("plumbing", "Image left out of the model's view"),
-    "schedule/change": Shown("note", "Schedule", ("operation",)),
-    "team/member": Shown("note", "Team member", ("name", "status")),
-    "team/task": Shown("note", "Team task", ("title", "status")),
-    "team/message/queued": Shown("note", "Team message queued", ("text",)),
-    "team/message/delivered": Shown("plumbing", "Team message delivered"),
+    "user/message": Shown("message", N_("Prompt")),
+    "assistant/message": Shown("answer", N_("Answer")),
+    "assistant/attempt": Shown("attempt", N_("Failed attempt")),
+    "assistant/chunk": Shown("partial", N_("Unfinished answer")),
+    "text-chunks": Shown("partial", N_("Unfinished answer")),
+    "reasoning-chunks": Shown("plumbing", N_("Pieces of reasoning")),
+    "tool-call-chunks": Shown("plumbing", N_("Pieces of a tool call")),
+    "system/message": Shown("context", N_("System prompt")),
+    "developer/message": Shown("context", N_("Change of tools")),
+    "tool/call": Shown("call", N_("Tool call")),
+    "tool/result": Shown("result", N_("Tool result")),
+    "tool/ptc-dispatch": Shown("plumbing", N_("Tool dispatched from code")),
+    "tool/ptc-dispatch-start": Shown("plumbing", N_("Tool dispatch from code begins")),
+    "tool/code-dispatch": Shown("plumbing", N_("Tool dispatched from code")),
+    "tool/code-dispatch-start": Shown("plumbing", N_("Tool dispatch from code begins")),
+    "turn/start": Shown("plumbing", N_("Turn begins")),
+    "turn/end": Shown("end", N_("Turn ends")),
+    "step/start": Shown("plumbing", N_("Step begins")),
+    "step/end": Shown("plumbing", N_("Step ends")),
+    "agent/inbox/spliced": Shown("queue", N_("Inbox")),
+    "request/header": Shown("plumbing", N_("Request settings and tools")),
+    "request/context": Shown("plumbing", N_("Request context")),
+    "session/end-seed": Shown("seed", N_("Seed ends")),
+    "session/title": Shown("note", N_("Title"), ("title",)),
+    "session/title-llm-request": Shown("plumbing", N_("Title asked of a model")),
+    "session-log-deepseek/delivery-accepted": Shown("plumbing", N_("Log delivered")),
+    "llm/retry": Shown(
+        "note", N_("Model request failed; trying again"), ("failure.message", "failure.code"), True
+    ),
+    "llm/retry-started": Shown("plumbing", N_("Retry begins")),
+    "permission/preset": Shown("note", N_("Permissions"), ("preset",)),
+    "sandbox/mode": Shown("note", N_("Sandbox"), ("mode", "source")),
+    "approval/policy": Shown("note", N_("Approval policy"), ("policy", "source")),
+    "approval/asked": Shown("note", N_("Asked for approval"), ("toolName", "reason")),
+    "approval/decided": Shown("note", N_("Approval decided"), ("decision", "outcome", "reason")),
+    "working-directory/change": Shown("border", N_("Working directory"), ("cwd",)),
+    "plan/mode": Shown("note", N_("Plan mode"), ("active",)),
+    "todo/write": Shown("todo", N_("To-do list")),
+    "goal/change": Shown("note", N_("Goal"), ("operation", "goal.phase", "goal.objective")),
+    "job/registered": Shown("plumbing", N_("Job begins")),
+    "job/settled": Shown("plumbing", N_("Job ends")),
+    "command/run": Shown("command", N_("Command")),
+    "command/done": Shown("done", N_("Command done")),
+    "compaction/start": Shown("plumbing", N_("Compaction begins")),
+    "compaction/summary": Shown("summary", N_("Compacted")),
+    "compaction/end": Shown("plumbing", N_("Compaction ends")),
+    "compaction/prune": Shown("plumbing", N_("Tool output pruned")),
+    "subagent/descriptor": Shown("descriptor", N_("Subagent")),
+    "subagent/catalog": Shown("subagent", N_("Subagent")),
+    "subagent/model-selection-policy": Shown("plumbing", N_("Models for subagents")),
+    "tool-workflow/run-start": Shown("note", N_("Workflow begins"), ("name",)),
+    "tool-workflow/agent-start": Shown("subagent", N_("Workflow agent")),
+    "tool-workflow/agent-end": Shown("note", N_("Workflow agent ends"), ("outcome",)),
+    "tool-workflow/run-end": Shown("note", N_("Workflow ends"), ("stopReason",)),
+    "feedback/record": Shown("note", N_("Feedback"), ("text",)),
+    "feedback/message-put": Shown(
+        "note", N_("Feedback on a message"), ("item.rating", "item.category", "item.note")
+    ),
+    "feedback/message-delete": Shown("note", N_("Feedback on a message withdrawn")),
+    "workspace/changes": Shown("plumbing", N_("Workspace changes")),
+    "web/deepseek-search-llm-request": Shown("plumbing", N_("Web search asked of a model")),
+    "agent-preset/selected": Shown("note", N_("Preset"), ("preset", "name")),
+    "model/selection": Shown("note", N_("Model"), ("model", "provider")),
+    "deliverables/presented": Shown("note", N_("Deliverables presented"), ("files", "paths")),
+    "hook/invoked": Shown("note", N_("Hook"), ("name", "event")),
+    "hook/result": Shown("note", N_("Hook result"), ("name", "outcome")),
+    "image/offload": Shown("plumbing", N_("Image left out of the model's view")),
+    "schedule/change": Shown("note", N_("Schedule"), ("operation",)),
+    "team/member": Shown("note", N_("Team member"), ("name", "status")),
+    "team/task": Shown("note", N_("Team task"), ("title", "status")),
+    "team/message/queued": Shown("note", N_("Team message queued"), ("text",)),
+    "team/message/delivered": Shown("plumbing", N_("Team message delivered")),
 }
 
 SOURCES: Final[dict[str, str]] = {
-    "runtime-context": "Context from the harness",
-    "time-context": "The time, told to the model",
-    "goal": "Goal round",
-    "plan-mode": "Plan mode, told to the model",
-    "repeat-tool-reminder": "Reminder: a repeated tool call",
-    "subagent-settled": "A subagent reports back",
-    "user-approval": "The user's decision",
-    "working-directory": "Working directory, told to the model",
-    "compact-checkpoint": "The summary that took the place of earlier events",
-    "plugin": "Context from a plugin",
+    "runtime-context": N_("Context from the harness"),
+    "time-context": N_("The time, told to the model"),
+    "goal": N_("Goal round"),
+    "plan-mode": N_("Plan mode, told to the model"),
+    "repeat-tool-reminder": N_("Reminder: a repeated tool call"),
+    "subagent-settled": N_("A subagent reports back"),
+    "user-approval": N_("The user's decision"),
+    "working-directory": N_("Working directory, told to the model"),
+    "compact-checkpoint": N_("The summary that took the place of earlier events"),
+    "plugin": N_("Context from a plugin"),
 }
 
 TURN_ENDS: Final[dict[str, str]] = {
-    "aborted": "Stopped",
-    "error": "Failed",
-    "max-tokens": "Stopped at the limit of tokens",
-    "interrupted": "Interrupted: dsh ended during this turn",
-    "forked": "Cut off by the fork",
+    "aborted": N_("Stopped"),
+    "error": N_("Failed"),
+    "max-tokens": N_("Stopped at the limit of tokens"),
+    "interrupted": N_("Interrupted: dsh ended during this turn"),
+    "forked": N_("Cut off by the fork"),
 }
+
+CAUSES: Final[dict[str, str]] = {"user": N_("user")}  # who stopped a turn
 
 
 def shown(event_type: str) -> Shown:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sessiongraph_web import eventtypes, loose, markup, wording
 from sessiongraph_web.answers import EventView
+from sessiongraph_web.language import gettext
 
 LABEL_CHARS: Final = 300
 ABOUT_CHARS: Final = 140
@@ -35,12 +36,18 @@ def ending(event: EventView) -> tuple[str, str] | None:
     kind = loose.string(reason.get("kind")) or "completed"
     if kind == "completed":
         return None
-    label = eventtypes.TURN_ENDS.get(kind, f"Ended: {markup.clip(kind, ABOUT_CHARS)}")
+    known = eventtypes.TURN_ENDS.get(kind)
+    label = gettext(known) if known else gettext("Ended: %(reason)s", reason=markup.clip(kind, ABOUT_CHARS))
     by = loose.string(loose.at(reason, "reason.kind"))
     if kind == "aborted" and by:
-        label = f"Stopped by the {markup.clip(by, ABOUT_CHARS)}"
+        label = gettext("Stopped by the %(cause)s", cause=_cause(by))
     why = [brief(loose.at(reason, "error.message")), brief(loose.at(reason, "error.code"))]
     return label, " · ".join(filter(None, why))
+
+
+def _cause(by: str) -> str:
+    known = eventtypes.CAUSES.get(by)
+    return gettext(known) if known else markup.clip(by, ABOUT_CHARS)
 
 
 def task(todo: Mapping[str, Any]) -> tuple[str, str]:
@@ -91,7 +98,7 @@ def usage(value: object) -> str | None:
     into, out = loose.integer(used.get("inputTokens")), loose.integer(used.get("outputTokens"))
     if into is None or out is None:
         return None
-    return f"{wording.compact(into)} in, {wording.compact(out)} out"
+    return gettext("%(into)s in, %(out)s out", into=wording.compact(into), out=wording.compact(out))
 
 
 def brief(value: object) -> str | None:

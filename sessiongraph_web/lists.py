@@ -16,10 +16,11 @@ from sessiongraph_web.answers import IndexNote, SearchPage, Status, TimelinePage
 from sessiongraph_web.corpus import View
 from sessiongraph_web.errors import invalid_parameter
 from sessiongraph_web.filters import SearchRequest, StatusRequest, TimelineRequest
+from sessiongraph_web.language import N_
 from sessiongraph_web.paging import Paging
 from sessiongraph_web.rows import Source
 
-MASKING: Final = "The index holds masked text. What is read from logs is masked for everyone but the owner."
+MASKING: Final = N_("The index holds masked text. What is read from logs is masked for everyone but the owner.")
 
 
 def search(

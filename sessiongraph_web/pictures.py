@@ -9,7 +9,9 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Final, Literal
 
+from sessiongraph_web import wording
 from sessiongraph_web.answers import Branch, DayCount, Lineage, SessionSummary
+from sessiongraph_web.language import gettext
 
 WEEKS: Final = 53
 CELL: Final = 11  # pixels of a day's side
@@ -120,7 +122,9 @@ def _steps(values: Sequence[int]) -> list[int]:
 def _months(dates: Sequence[date], start: date) -> list[Month]:
     last_week = (dates[-1] - start).days // 7
     firsts = [one for one in dates if one.day == 1 and (one - start).days // 7 < last_week]
-    return [Month(f"{one:%b}", LEFT + (one - start).days // 7 * STEP) for one in firsts]
+    return [
+        Month(gettext(wording.MONTHS[one.month - 1]), LEFT + (one - start).days // 7 * STEP) for one in firsts
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +217,7 @@ def _branch_node(branch: Branch, column: int, row: int) -> Node:
 
 
 def _outside(column: int, row: int) -> Node:
-    return Node(None, "outside", "Outside your view", 1 + column * COLUMN, 1 + row * ROW)
+    return Node(None, "outside", gettext("Outside your view"), 1 + column * COLUMN, 1 + row * ROW)
 
 
 def _node(

@@ -21,6 +21,7 @@ from sessiongraph_web.answers import (
     SessionSummary,
 )
 from sessiongraph_web.cards import Turn
+from sessiongraph_web.language import gettext
 from sessiongraph_web.models import Instant
 
 MAX_EVENT_BYTES: Final = 1_000_000  # of HTML of a record on its own page
@@ -121,7 +122,9 @@ def _calls(data: Mapping[str, Any]) -> str:
     """Say what an answer without words asks for."""
     blocks = map(loose.mapping, loose.items(loose.at(data, "message.content")))
     return ", ".join(
-        f"calls {loose.said(block.get('name'))}" for block in blocks if block.get("type") == "tool-call"
+        gettext("calls %(tool)s", tool=loose.said(block.get("name")))
+        for block in blocks
+        if block.get("type") == "tool-call"
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from sessiongraph_web.answers import EventTrace
+from sessiongraph_web.language import gettext
 
 BOX_WIDTH: Final = 76
 BOX_HEIGHT: Final = 26
@@ -34,11 +35,16 @@ def relations(trace: EventTrace | None) -> list[Relation]:
         return []
     replaced_by = [] if trace.replaced_by is None else [trace.replaced_by]
     found = [
-        Relation("Replaced by", "took its place in what the model sees", "right", replaced_by),
-        Relation("Then by", "the rest of the chain of replacements", "right", trace.replacement_chain[1:]),
-        Relation("Replaces", "lost their place to this one", "left", trace.replaced_event_seqs),
-        Relation("Sources", "this one was made from", "left", trace.source_event_seqs),
-        Relation("Derived", "made from this one", "right", trace.derived_event_seqs),
+        Relation(gettext("Replaced by"), gettext("took its place in what the model sees"), "right", replaced_by),
+        Relation(
+            gettext("Then by"),
+            gettext("the rest of the chain of replacements"),
+            "right",
+            trace.replacement_chain[1:],
+        ),
+        Relation(gettext("Replaces"), gettext("lost their place to this one"), "left", trace.replaced_event_seqs),
+        Relation(gettext("Sources"), gettext("this one was made from"), "left", trace.source_event_seqs),
+        Relation(gettext("Derived"), gettext("made from this one"), "right", trace.derived_event_seqs),
     ]
     return [relation for relation in found if relation.seqs]
 

@@ -11,6 +11,7 @@ from sessiongraph_web.answers import EventView
 from sessiongraph_web.attached import cited
 from sessiongraph_web.bodies import Allowance
 from sessiongraph_web.cards import Outcome, Section, Tool, place
+from sessiongraph_web.language import gettext
 
 ARGUMENT_CHARS: Final = 180
 NAME_CHARS: Final = 60
@@ -49,7 +50,7 @@ def tool(
     outcome, outcome_text = _outcome(result, call=call, waiting=waiting)
     return Tool(
         place=place(event),
-        name=markup.clip(name or ("tool" if call else "Tool output"), NAME_CHARS),
+        name=markup.clip(name or (gettext("tool") if call else gettext("Tool output")), NAME_CHARS),
         argument=_argument(call, arguments),
         outcome=outcome,
         outcome_text=outcome_text,
@@ -92,12 +93,12 @@ def _outcome(result: EventView | None, *, call: EventView | None, waiting: bool)
     """Say how a call ended."""
     if result is None:
         if waiting:
-            return "waiting", "running"
+            return "waiting", gettext("running")
         elsewhere = call is not None and call.partner is not None
-        return ("waiting", "result on a later page") if elsewhere else ("missing", "no result")
+        return ("waiting", gettext("result on a later page")) if elsewhere else ("missing", gettext("no result"))
     error = loose.mapping(result.data.get("error"))
     if outcomes.is_error(result.data):
-        return "failed", markup.clip(loose.string(error.get("code")) or "failed", NAME_CHARS)
+        return "failed", markup.clip(loose.string(error.get("code")) or gettext("failed"), NAME_CHARS)
     code = outcomes.exit_code(result.data)
     return ("exit", f"exit {code}") if code else ("ok", "ok")
 
@@ -130,7 +131,7 @@ def _sections(
     added = removed = 0
     for path, old, new in changes:
         body, plus, minus = bodies.diff(old, new, allowance)
-        sections.append(Section(markup.clip(path, ARGUMENT_CHARS) or "Change", body))
+        sections.append(Section(markup.clip(path, ARGUMENT_CHARS) or gettext("Change"), body))
         added, removed = added + plus, removed + minus
     if call is not None and not changes:
         sections += _input(name or "", call, arguments, allowance)
@@ -144,19 +145,21 @@ def _input(name: str, call: EventView, arguments: Any, allowance: Allowance) -> 
     command = fields.get("command")
     if name in SHELLS and isinstance(command, str):
         rest = {key: value for key, value in fields.items() if key not in ("command", "description")}
-        shell = [Section("Command", bodies.code(command, "bash", allowance))]
-        return shell + ([Section("Options", bodies.data(rest, allowance))] if rest else [])
+        shell = [Section(gettext("Command"), bodies.code(command, "bash", allowance))]
+        return shell + ([Section(gettext("Options"), bodies.data(rest, allowance))] if rest else [])
     content = fields.get("content")
     if name in WRITERS and isinstance(content, str):
-        return [Section("Written", bodies.code(content, _language(fields), allowance))]
+        return [Section(gettext("Written"), bodies.code(content, _language(fields), allowance))]
     prompt = fields.get("prompt")
     if isinstance(prompt, str) and name.startswith(("subagent", "task", "agent")):
-        return [Section("Prompt", bodies.plain(prompt, allowance))]
+        return [Section(gettext("Prompt"), bodies.plain(prompt, allowance))]
     if arguments is None and call.data.get("arguments"):
-        return [Section("Arguments, not JSON", bodies.plain(loose.said(call.data["arguments"]), allowance))]
+        return [
+            Section(gettext("Arguments, not JSON"), bodies.plain(loose.said(call.data["arguments"]), allowance))
+        ]
     if not fields and not arguments:
         return []
-    return [Section("Arguments", bodies.data(arguments, allowance))]
+    return [Section(gettext("Arguments"), bodies.data(arguments, allowance))]
 
 
 def _output(result: EventView, text: str, allowance: Allowance, *, brief: bool) -> list[Section]:
@@ -169,13 +172,15 @@ def _output(result: EventView, text: str, allowance: Allowance, *, brief: bool) 
         return []
     shown = bodies.output(text, allowance)
     if not shown.html.strip():
-        shown = bodies.plain("(nothing but white space and terminal control sequences)", allowance)
-    return [Section("Output", shown)]
+        shown = bodies.plain(gettext("(nothing but white space and terminal control sequences)"), allowance)
+    return [Section(gettext("Output"), shown)]
 
 
 def _range(lines: list[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:
     first, last, total = lines[0].get("number"), lines[-1].get("number"), meta.get("totalLines")
-    return f"Lines {first}–{last} of {total}" if loose.integer(total) is not None else "Content"
+    if loose.integer(total) is None:
+        return gettext("Content")
+    return gettext("Lines %(first)s–%(last)s of %(number)s", first=first, last=last, number=total)
 
 
 def _language(fields: Mapping[str, Any]) -> str | None:

@@ -24,6 +24,7 @@ from sessiongraph_web.cards import (
     Turn,
     place,
 )
+from sessiongraph_web.language import gettext, ngettext
 
 FOCUSED: Final = frozenset({"summary", "seed", "descriptor", "end", "border"})
 MAX_NOTES: Final = 2  # of damage at one place; the rest is counted
@@ -119,12 +120,14 @@ class _Teller:
             if (note.ordinal == ordinal if ordinal is not None else self._is_homeless(note))
         ]
         for note in here[:MAX_NOTES]:
-            line = f", line {note.line}" if note.line is not None else ""
-            text = f"{markup.clip(note.message, facts.LABEL_CHARS)} (byte {note.offset}{line})"
-            yield Border(None, "damage", "Damaged here", text)
+            yield Border(None, "damage", gettext("Damaged here"), _damaged(note))
         if len(here) > MAX_NOTES:
-            more = wording.count(len(here) - MAX_NOTES, "more damaged part")
-            yield Border(None, "damage", "Damaged here", f"{more}; Status lists them")
+            more = ngettext(
+                "%(num)s more damaged part; Status lists them",
+                "%(num)s more damaged parts; Status lists them",
+                len(here) - MAX_NOTES,
+            )
+            yield Border(None, "damage", gettext("Damaged here"), more)
 
     def _is_homeless(self, note: DamageNote) -> bool:
         if self._page.next_ordinal is not None:
@@ -165,7 +168,9 @@ class _Teller:
         if kind == "user":
             yield Prompt(place(event), bodies.plain(loose.texts(content), self._allowance), cited(content))
             return
-        label = eventtypes.SOURCES.get(kind, f"Injected: {markup.clip(kind, facts.ABOUT_CHARS)}")
+        known_source = eventtypes.SOURCES.get(kind)
+        injected = gettext("Injected: %(source)s", source=markup.clip(kind, facts.ABOUT_CHARS))
+        label = gettext(known_source) if known_source else injected
         sender = loose.string(source.get("senderSessionId"))
         summary = loose.string(source.get("summary"))
         yield self._folded(event, "context", label, loose.texts(content), about=summary, sender=sender)
@@ -195,13 +200,13 @@ class _Teller:
             if block.get("type") in ("tool-addition", "tool-removal")
         ]
         text = "\n".join(filter(None, [loose.texts(content), *changes]))
-        yield self._folded(event, "context", eventtypes.shown(event.type).label, text)
+        yield self._folded(event, "context", eventtypes.shown(event.type).said, text)
 
     def _answer(self, event: EventView) -> Iterator[Card]:
         message = loose.mapping(event.data.get("message"))
         for block in map(loose.mapping, loose.items(message.get("content") if not self._focused else [])):
             if block.get("type") == "reasoning" and (thought := loose.string(block.get("text"))):
-                yield self._folded(event, "reasoning", "Reasoning", thought)
+                yield self._folded(event, "reasoning", gettext("Reasoning"), thought)
         text = loose.texts(message.get("content"))
         interrupted = event.data.get("interrupted") is True
         if text.strip() or interrupted:
@@ -229,8 +234,8 @@ class _Teller:
 
     def _attempt(self, event: EventView) -> Iterator[Card]:
         text, failure = facts.streamed(event.data.get("stream"))
-        about = loose.string(failure.get("message")) or "ended without an answer"
-        yield self._folded(event, "attempt", "Failed attempt", text or about, about=about)
+        about = loose.string(failure.get("message")) or gettext("ended without an answer")
+        yield self._folded(event, "attempt", gettext("Failed attempt"), text or about, about=about)
 
     def _partial(self, event: EventView) -> Iterator[Card]:
         if event.turn in self._answered:
@@ -240,7 +245,7 @@ class _Teller:
             loose.at(event.data, "chunk.delta")
         )
         if text or chunk:
-            yield self._folded(event, "attempt", "Unfinished answer", text or chunk or "")
+            yield self._folded(event, "attempt", gettext("Unfinished answer"), text or chunk or "")
 
     def _call(self, event: EventView) -> Iterator[Card]:
         result = self._results.get(facts.call_id(event))
@@ -276,7 +281,7 @@ class _Teller:
             ran = identity is None or identity in self._prompted or identity in self._page.ran_later
             if loose.at(message, "source.kind") != "user" or ran:
                 continue
-            label = "Queued, waiting" if self._page.session.live else "Queued, never ran"
+            label = gettext("Queued, waiting") if self._page.session.live else gettext("Queued, never ran")
             yield Queued(place(event), label, bodies.plain(loose.texts(message.get("content")), self._allowance))
 
     def _command(self, event: EventView) -> Iterator[Card]:
@@ -287,7 +292,7 @@ class _Teller:
         bad = bool(done) and loose.at(done.data if done else {}, "kind") in ("error", "failure")
         yield Note(
             place(event),
-            "Command",
+            gettext("Command"),
             markup.clip(f"/{name} {given.strip()}".strip(), facts.LABEL_CHARS),
             bad=bad,
             body=body,
@@ -298,14 +303,19 @@ class _Teller:
         """Yield what a command said whose beginning is on an earlier page."""
         if not self._is_told(event):
             bad = event.data.get("kind") in ("error", "failure")
-            yield Note(place(event), "Command done", facts.brief(event.data.get("text")) or "", bad=bad)
+            yield Note(place(event), gettext("Command done"), facts.brief(event.data.get("text")) or "", bad=bad)
 
     def _summary(self, event: EventView) -> Iterator[Card]:
         replaced = len(loose.items(event.data.get("shadowedSeqs")))
-        what = wording.count(replaced, "event") if replaced else "what came before"
-        label = f"Compacted: a summary took the place of {what}"
+        label = gettext("Compacted: a summary took the place of what came before")
+        if replaced:
+            label = ngettext(
+                "Compacted: a summary took the place of %(num)s event",
+                "Compacted: a summary took the place of %(num)s events",
+                replaced,
+            )
         tokens = loose.integer(event.data.get("shadowedTokenCount"))
-        text = f"{wording.compact(tokens)} tokens" if tokens else ""
+        text = gettext("%(usage)s tokens", usage=wording.compact(tokens)) if tokens else ""
         body = bodies.markdown(loose.texts(event.data.get("summary")), self._allowance)
         yield Border(place(event), "compaction", label, text, body)
 
@@ -313,22 +323,22 @@ class _Teller:
         session = self._page.session
         is_fork = session.is_seeded and event.ordinal <= session.inherited_count
         if event.data.get("inherited") is True or event.inherited or is_fork:
-            yield Border(place(event), "fork", "Forked here: all above was inherited", parent=True)
+            yield Border(place(event), "fork", gettext("Forked here: all above was inherited"), parent=True)
         else:
-            yield Border(place(event), "resume", "Resumed here")
+            yield Border(place(event), "resume", gettext("Resumed here"))
 
     def _descriptor(self, event: EventView) -> Iterator[Card]:
         told = [
             facts.brief(event.data.get(name)) for name in ("label", "mode", "agentModel", "agentReasoningEffort")
         ]
-        yield Border(place(event), "subagent", "Subagent", " · ".join(filter(None, told)), parent=True)
+        yield Border(place(event), "subagent", gettext("Subagent"), " · ".join(filter(None, told)), parent=True)
 
     def _subagent(self, event: EventView) -> Iterator[Card]:
         child_id = loose.string(event.data.get("childId"))
         child = self._children.get(child_id or "")
         yield Subagent(
             place(event),
-            facts.brief(event.data.get("label")) or "unnamed",
+            facts.brief(event.data.get("label")) or gettext("unnamed"),
             child_id if child else None,
             facts.brief(event.data.get("mode")),
             known=child is not None,
@@ -343,14 +353,23 @@ class _Teller:
 
     def _border(self, event: EventView) -> Iterator[Card]:
         shown = eventtypes.shown(event.type)
-        yield Border(place(event), "directory", shown.label, facts.note(event, shown))
+        yield Border(place(event), "directory", shown.said, facts.note(event, shown))
 
     def _note(self, event: EventView) -> Iterator[Card]:
         shown = eventtypes.shown(event.type)
-        yield Note(place(event), shown.label, facts.note(event, shown), bad=shown.bad)
+        yield Note(place(event), shown.said, facts.note(event, shown), bad=shown.bad)
 
     def _raw(self, event: EventView) -> Iterator[Card]:
         yield Raw(place(event), bodies.data(event.data, self._allowance))
+
+
+def _damaged(note: DamageNote) -> str:
+    message = markup.clip(note.message, facts.LABEL_CHARS)
+    if note.line is None:
+        return gettext("%(problem)s (byte %(offset)s)", problem=message, offset=note.offset)
+    return gettext(
+        "%(problem)s (byte %(offset)s, line %(line)s)", problem=message, offset=note.offset, line=note.line
+    )
 
 
 def _number(group: list[EventView]) -> int | None:

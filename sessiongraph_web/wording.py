@@ -2,60 +2,128 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Final
 
-from sessiongraph_web.language import grouped
+from sessiongraph_web.language import N_, gettext
 from sessiongraph_web.models import Instant
 
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
+_UNITS: Final = (
+    (86_400, N_("%(num)s d")),
+    (3600, N_("%(num)s h")),
+    (60, N_("%(num)s min")),
+    (1, N_("%(num)s s")),
+)
 _KIBI: Final = 1024
 
 KINDS: Final[dict[str, str]] = {
-    "user": "Prompts",
-    "assistant": "Answers",
-    "tool_call": "Tool calls",
-    "tool_result": "Tool output",
-    "title": "Titles",
-    "todo": "To-do lists",
-    "turn_end": "Turn ends",
+    "user": N_("Prompts"),
+    "assistant": N_("Answers"),
+    "tool_call": N_("Tool calls"),
+    "tool_result": N_("Tool output"),
+    "title": N_("Titles"),
+    "todo": N_("To-do lists"),
+    "turn_end": N_("Turn ends"),
 }
 KIND: Final[dict[str, str]] = {
-    "user": "Prompt",
-    "assistant": "Answer",
-    "tool_call": "Tool call",
-    "tool_result": "Tool output",
-    "title": "Title",
-    "todo": "To-do list",
-    "turn_end": "Turn end",
+    "user": N_("Prompt"),
+    "assistant": N_("Answer"),
+    "tool_call": N_("Tool call"),
+    "tool_result": N_("Tool output"),
+    "title": N_("Title"),
+    "todo": N_("To-do list"),
+    "turn_end": N_("Turn end"),
 }
 FACETS: Final[dict[str, str]] = {
-    "workspace": "Workspace",
-    "kind": "Kind",
-    "tool": "Tool",
-    "model": "Model",
-    "month": "Month",
+    "workspace": N_("Workspace"),
+    "kind": N_("Kind"),
+    "tool": N_("Tool"),
+    "model": N_("Model"),
+    "month": N_("Month"),
 }
 FLAGS: Final[dict[str, str]] = {
-    "roots": "no forks, no subagents",
-    "inherited": "with what forks copied",
-    "live": "live now",
+    "roots": N_("no forks, no subagents"),
+    "inherited": N_("with what forks copied"),
+    "live": N_("live now"),
 }
 STATES: Final[dict[str, str]] = {
-    "indexed": "read whole",
-    "partial": "read in part: something in it is damaged",
-    "ignored": "no session log",
-    "superseded": "an older generation of a log that was migrated",
-    "duplicate": "its id occurs in another place too",
-    "unreadable": "could not be read",
-    "newer": "written by a newer dsh; read as well as it can be",
-    "unreachable": "its folder cannot be listed now; what was indexed is kept",
-    "pending": "not read yet",
+    "indexed": N_("read whole"),
+    "partial": N_("read in part: something in it is damaged"),
+    "ignored": N_("no session log"),
+    "superseded": N_("an older generation of a log that was migrated"),
+    "duplicate": N_("its id occurs in another place too"),
+    "unreadable": N_("could not be read"),
+    "newer": N_("written by a newer dsh; read as well as it can be"),
+    "unreachable": N_("its folder cannot be listed now; what was indexed is kept"),
+    "pending": N_("not read yet"),
 }
-
-
-def count(value: int, one: str, many: str | None = None) -> str:
-    """Write a number of things: `1 turn`, `12 turns`."""
-    return f"{grouped(value)} {one if value == 1 else many or one + 's'}"
+STATE: Final[dict[str, str]] = {
+    "indexed": N_("indexed"),
+    "partial": N_("partial"),
+    "ignored": N_("ignored"),
+    "superseded": N_("superseded"),
+    "duplicate": N_("duplicate"),
+    "unreadable": N_("unreadable"),
+    "newer": N_("newer"),
+    "unreachable": N_("unreachable"),
+    "pending": N_("pending"),
+}
+SURFACES: Final[dict[str, str]] = {
+    "current": N_("current"),
+    "shadowed": N_("shadowed"),
+    "log-only": N_("log-only"),
+    "unknown": N_("unknown"),
+}
+ROLES: Final[dict[str, str]] = {
+    "self": N_("this session"),
+    "ancestor": N_("ancestor"),
+    "fork": N_("fork"),
+    "subagent": N_("subagent"),
+}
+TASKS: Final[dict[str, str]] = {
+    "pending": N_("to do"),
+    "in_progress": N_("in progress"),
+    "completed": N_("done"),
+}
+GRANTS: Final[dict[str, str]] = {
+    "in force": N_("in force"),
+    "expired": N_("expired"),
+    "ended": N_("ended"),
+}
+OUTCOMES: Final[dict[str, str]] = {
+    "complete": N_("complete"),
+    "interrupted": N_("interrupted"),
+    "failed": N_("failed"),
+}
+FILTERS: Final[dict[str, str]] = {
+    "workspace": N_("workspace"),
+    "kinds": N_("kinds"),
+    "tool": N_("tool"),
+    "model": N_("model"),
+    "session": N_("session"),
+    "parent": N_("parent"),
+    "types": N_("types"),
+    "surfaces": N_("surfaces"),
+    "after": N_("after"),
+    "before": N_("before"),
+    "created_after": N_("created after"),
+    "created_before": N_("created before"),
+    "seq_from": N_("from event"),
+    "seq_to": N_("up to event"),
+    "month": N_("month"),
+}
+MONTHS: Final = (
+    *(N_("Jan"), N_("Feb"), N_("Mar"), N_("Apr"), N_("May"), N_("Jun")),
+    *(N_("Jul"), N_("Aug"), N_("Sep"), N_("Oct"), N_("Nov"), N_("Dec")),
+)
+LONG_MONTHS: Final = (
+    *(N_("January"), N_("February"), N_("March"), N_("April"), N_("May"), N_("June")),
+    *(N_("July"), N_("August"), N_("September"), N_("October"), N_("November"), N_("December")),
+)
+WEEKDAYS: Final = (
+    *(N_("Monday"), N_("Tuesday"), N_("Wednesday"), N_("Thursday"), N_("Friday")),
+    *(N_("Saturday"), N_("Sunday")),
+)
 
 
 def compact(value: int) -> str:
@@ -80,17 +148,16 @@ def byte_size(value: int) -> str:
 def duration(milliseconds: int) -> str:
     """Write how long something took: `40 ms`, `3.2 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
     if milliseconds < 1000:
-        return f"{max(0, milliseconds)} ms"
+        return gettext("%(num)s ms", num=max(0, milliseconds))
     seconds = milliseconds / 1000
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return gettext("%(num)s s", num=f"{seconds:.1f}")
     whole = round(seconds)
-    for index, (size, unit) in enumerate(_UNITS):
-        if whole >= size:
-            finer_size, finer = _UNITS[index + 1] if index + 1 < len(_UNITS) else (1, "s")
-            rest = whole % size // finer_size
-            return f"{whole // size} {unit}" + (f" {rest} {finer}" if rest else "")
-    return f"{whole} s"
+    index, size, unit = next((index, size, unit) for index, (size, unit) in enumerate(_UNITS) if whole >= size)
+    finer_size, finer = _UNITS[index + 1]
+    rest = whole % size // finer_size
+    said = gettext(unit, num=whole // size)
+    return f"{said} {gettext(finer, num=rest)}" if rest else said
 
 
 def between(start: Instant | None, end: Instant | None) -> str | None:
@@ -104,6 +171,23 @@ def utc(moment: Instant) -> str:
     """Write a moment to the minute in UTC: `2026-11-22 10:15 UTC`."""
     date, _, clock = moment.iso.partition("T")
     return f"{date} {clock[:5]} UTC"
+
+
+def long_day(day: date) -> str:
+    """Write a day with its weekday: `Sunday, November 22, 2026`."""
+    return gettext(
+        "%(weekday)s, %(month)s %(day)s, %(year)s",
+        weekday=gettext(WEEKDAYS[day.weekday()]),
+        month=gettext(LONG_MONTHS[day.month - 1]),
+        day=day.day,
+        year=day.year,
+    )
+
+
+def day_and_time(moment: datetime) -> str:
+    """Write a moment of a year that is known: `Nov 22, 15:04`."""
+    month = gettext(MONTHS[moment.month - 1])
+    return gettext("%(month)s %(day)s, %(time)s", month=month, day=moment.day, time=f"{moment:%H:%M}")
 
 
 def clock(moment: Instant) -> str:

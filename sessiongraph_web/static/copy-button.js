@@ -13,7 +13,7 @@ customElements.define("copy-button", class extends HTMLElement {
 
   async copy(button) {
     await navigator.clipboard.writeText(this.dataset.text ?? this.next()?.textContent ?? "");
-    button.textContent = "Copied";
+    button.textContent = this.dataset.done;
     setTimeout(() => { button.textContent = this.dataset.label; }, 1500);
   }
 

@@ -3,7 +3,7 @@ customElements.define("fold-all", class extends HTMLElement {
   connectedCallback() {
     this.button = document.createElement("button");
     this.button.type = "button";
-    this.button.textContent = "Unfold all";
+    this.button.textContent = this.dataset.unfold;
     this.button.addEventListener("click", () => this.turn());
     this.replaceChildren(this.button);
     this.seek();
@@ -20,8 +20,8 @@ customElements.define("fold-all", class extends HTMLElement {
   }
 
   turn() {
-    const open = this.button.textContent === "Unfold all";
+    const open = this.button.textContent === this.dataset.unfold;
     for (const fold of document.querySelectorAll(`${this.dataset.inside} details:not(.plumbing)`)) fold.open = open;
-    this.button.textContent = open ? "Fold all" : "Unfold all";
+    this.button.textContent = open ? this.dataset.fold : this.dataset.unfold;
   }
 });

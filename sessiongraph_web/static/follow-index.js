@@ -28,7 +28,7 @@ customElements.define("follow-index", class extends HTMLElement {
 
   progress({ done, total }) {
     if (total < 2) return;
-    this.say(`Indexing: ${done} of ${total} logs are done. What is not read yet cannot be found.`);
+    this.say(this.dataset.progress.replace("{done}", done).replace("{total}", total));
     this.timer ??= setTimeout(() => this.bring(), BRING_MS);
   }
 

@@ -80,7 +80,7 @@ customElements.define("follow-live", class extends HTMLElement {
     address.searchParams.set("ordinal", this.next);
     this.stream = new EventSource(address);
     this.stream.addEventListener("more", () => this.bring());
-    this.stream.addEventListener("rewritten", () => this.end("This log was written anew; reload to read it."));
+    this.stream.addEventListener("rewritten", () => this.end(this.dataset.rewritten));
     this.stream.addEventListener("error", () => {
       if (this.stream.readyState === EventSource.CLOSED) this.poll(POLLS);
     });
@@ -116,11 +116,11 @@ customElements.define("follow-live", class extends HTMLElement {
     this.timer = setTimeout(async () => {
       try {
         const response = await fetch(this.address(this.next, ".json"), { cache: "no-store" });
-        if (response.status === 401 || response.status === 404) return this.end("This session is not to be had any more.");
+        if (response.status === 401 || response.status === 404) return this.end(this.dataset.gone);
         const answer = response.ok ? await response.json() : { events: [] };
         if (answer.events.some((event) => !event.synthetic)) await this.bring();
       } catch {
-        this.say("The server does not answer; trying again.");
+        this.say(this.dataset.silent);
       }
       if (!this.isConnected || document.hidden) return undefined;
       return left > 1 ? this.poll(left - 1) : this.start();
@@ -138,14 +138,14 @@ customElements.define("follow-live", class extends HTMLElement {
       try {
         await this.fetchAll();
       } catch {
-        this.say("The server does not answer; trying again.");
+        this.say(this.dataset.silent);
         this.poll(1);
       }
       await new Promise((resolve) => { setTimeout(resolve, REST_MS); });
     }
     this.busy = false;
     if (this.turns.querySelectorAll("[data-item]").length > MOST_ITEMS) {
-      this.end("This page is long enough; its last part goes on following.");
+      this.end(this.dataset.full);
     }
   }
 
@@ -163,7 +163,7 @@ customElements.define("follow-live", class extends HTMLElement {
     }
     this.dataset.next = this.next;
     const count = this.next - before;
-    if (count > 0) this.say(count === 1 ? "1 new event" : `${count} new events`);
+    if (count > 0) this.say(count === 1 ? this.dataset.one : this.dataset.many.replace("{count}", count));
   }
 
   put(page) {

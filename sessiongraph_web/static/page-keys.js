@@ -1,16 +1,5 @@
 // Keys: j and k walk through what is listed, Shift through prompts, [ and ] through sessions; ? lists them.
 const LIST = "sg_list"; // of the sessions listed last, in this tab
-const HELP = [
-  [["j", "k"], "next, previous item"],
-  [["J", "K"], "next, previous prompt"],
-  [["o"], "open or unfold it"],
-  [["[", "]"], "previous, next session of the list"],
-  [["{", "}"], "previous, next page"],
-  [["/"], "search"],
-  [["Ctrl", "K"], "recent sessions, search as you type"],
-  [["e"], "export this session"],
-  [["?"], "this list"],
-];
 
 customElements.define("page-keys", class extends HTMLElement {
   connectedCallback() {
@@ -102,21 +91,9 @@ customElements.define("page-keys", class extends HTMLElement {
   }
 
   help() {
-    const dialog = document.createElement("dialog");
-    const heading = document.createElement("h2");
-    heading.textContent = "Keys";
-    const list = document.createElement("dl");
-    for (const [keys, meaning] of HELP) {
-      const term = document.createElement("dt");
-      term.append(...keys.map((key) => Object.assign(document.createElement("kbd"), { textContent: key })));
-      list.append(term, Object.assign(document.createElement("dd"), { textContent: meaning }));
-    }
-    const close = Object.assign(document.createElement("button"), { className: "button", textContent: "Close" });
-    close.addEventListener("click", () => dialog.close());
-    dialog.setAttribute("aria-label", "Keys");
-    dialog.append(heading, list, close);
+    this.append(this.querySelector("template").content.cloneNode(true));
+    const dialog = this.lastElementChild;
     dialog.addEventListener("close", () => dialog.remove());
-    document.body.append(dialog);
     dialog.showModal();
   }
 });

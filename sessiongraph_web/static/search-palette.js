@@ -15,7 +15,7 @@ customElements.define("search-palette", class extends HTMLElement {
     this.box.id = "palette";
     this.box.hidden = true;
     this.box.setAttribute("role", "listbox");
-    this.box.setAttribute("aria-label", "Suggestions");
+    this.box.setAttribute("aria-label", this.dataset.suggestions);
     this.append(this.box);
     for (const [name, value] of [["role", "combobox"], ["aria-expanded", "false"], ["aria-controls", "palette"],
       ["aria-autocomplete", "list"]]) this.input.setAttribute(name, value);
@@ -69,7 +69,7 @@ customElements.define("search-palette", class extends HTMLElement {
       const response = await fetch(address, { signal: this.running.signal, headers: { accept: "application/json" } });
       if (response.ok && this.wanted) this.show(text, await response.json());
     } catch (error) {
-      if (error.name !== "AbortError") this.say("The server does not answer.");
+      if (error.name !== "AbortError") this.say(this.dataset.silent);
     }
   }
 
@@ -77,8 +77,8 @@ customElements.define("search-palette", class extends HTMLElement {
     const options = (answer.sessions ?? []).map((found) => this.option(found.session ?? found, found.best));
     if (ID.test(text)) options.unshift(this.opener(text));
     if (text) options.push(this.everything(text));
-    this.box.replaceChildren(...(text ? [] : [this.line("Recent sessions")]), ...options);
-    if (text && options.length === 1) this.box.prepend(this.line("Nothing in prompts, answers, tool calls and titles yet."));
+    this.box.replaceChildren(...(text ? [] : [this.line(this.dataset.recently)]), ...options);
+    if (text && options.length === 1) this.box.prepend(this.line(this.dataset.none));
     options.forEach((option, index) => { option.id = `palette-${index}`; });
     this.box.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
@@ -95,13 +95,13 @@ customElements.define("search-palette", class extends HTMLElement {
 
   opener(text) {
     const link = this.link(this.dataset.sessions + this.spell(text));
-    link.append(this.part("what", `Open session ${text}`));
+    link.append(this.part("what", this.dataset.open.replace("{id}", text)));
     return link;
   }
 
   everything(text) {
     const link = this.link(`${this.dataset.search}?${new URLSearchParams({ q: text })}`);
-    link.append(this.part("what", "All results"));
+    link.append(this.part("what", this.dataset.all));
     return link;
   }
 

@@ -1,5 +1,4 @@
 // Cycles the colour scheme: as the system has it, light, dark. A cookie lets the server draw the next page right.
-const NAMES = { "": "System", light: "Light", dark: "Dark" };
 const ORDER = ["", "light", "dark"];
 
 customElements.define("theme-switch", class extends HTMLElement {
@@ -9,6 +8,10 @@ customElements.define("theme-switch", class extends HTMLElement {
     this.button.addEventListener("click", () => this.choose(ORDER[(ORDER.indexOf(this.theme) + 1) % ORDER.length]));
     this.replaceChildren(this.button);
     this.show();
+  }
+
+  get name() {
+    return this.dataset[this.theme || "system"];
   }
 
   get theme() {
@@ -23,7 +26,7 @@ customElements.define("theme-switch", class extends HTMLElement {
   }
 
   show() {
-    this.button.textContent = NAMES[this.theme];
-    this.button.setAttribute("aria-label", `Colours: ${NAMES[this.theme]}; change`);
+    this.button.textContent = this.name;
+    this.button.setAttribute("aria-label", this.dataset.label.replace("{name}", this.name));
   }
 });

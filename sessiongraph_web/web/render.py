@@ -67,7 +67,6 @@ def install(environment: jinja2.Environment) -> None:
     environment.filters.update(
         bytes=wording.byte_size,
         clip=markup.clip,
-        count=wording.count,
         duration=wording.duration,
         exact=exact,
         number=language.grouped,

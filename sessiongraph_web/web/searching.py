@@ -9,6 +9,7 @@ from typing import Final
 
 from sessiongraph_web import wording
 from sessiongraph_web.answers import Facet, SearchPage, Status
+from sessiongraph_web.language import N_, gettext
 from sessiongraph_web.models import DEFAULT_KINDS, KINDS
 from sessiongraph_web.web.links import Links, without
 
@@ -18,7 +19,7 @@ FACET_ROWS: Final = 8
 FACETS: Final = ("workspace", "tool", "model", "month")
 NOT_CHIPS: Final = frozenset({"q", "cursor", "limit", "sort", "group", "match", "tz"})
 FORM: Final = ("after", "before", "session", "tool", "surfaces", "types", "match", "roots", "inherited", "live")
-SORTS: Final = {"relevance": "Best match", "newest": "Newest", "oldest": "Oldest"}
+SORTS: Final = {"relevance": N_("Best match"), "newest": N_("Newest"), "oldest": N_("Oldest")}
 FULL_ROWS: Final = 40  # on longer pages each session shows its best hit alone
 
 
@@ -64,7 +65,7 @@ def describe(answer: SearchPage, parameters: Parameters, links: Links) -> Offers
         kinds=_kinds(answer, base, links),
         facets=[box for name in FACETS if (box := _facet(name, answer, base, links)) is not None],
         sorts=[
-            Choice(label, _url(links, base | {"sort": [sort]}), chosen=answer.sort == sort)
+            Choice(gettext(label), _url(links, base | {"sort": [sort]}), chosen=answer.sort == sort)
             for sort, label in SORTS.items()
         ],
         next_url=_url(links, base | {"cursor": [answer.next_cursor]}) if answer.next_cursor else None,
@@ -80,13 +81,17 @@ def _instead(answer: SearchPage, parameters: Parameters, links: Links) -> Iterat
     """Offer ways to ask for the same that find more than this one does."""
     filters = [name for name in parameters if name not in NOT_CHIPS]
     if filters:
-        yield Choice("the same without filters", _url(links, without(parameters, *filters)))
+        yield Choice(gettext("the same without filters"), _url(links, without(parameters, *filters)))
     if answer.match == "phrase":
-        yield Choice("its words in any order", _url(links, without(parameters, "match")))
+        yield Choice(gettext("its words in any order"), _url(links, without(parameters, "match")))
     if answer.match != "text":
-        yield Choice("it as a piece of text, inside words too", _url(links, {**parameters, "match": ["text"]}))
+        yield Choice(
+            gettext("it as a piece of text, inside words too"), _url(links, {**parameters, "match": ["text"]})
+        )
     if "inherited" not in parameters:
-        yield Choice("what forks copied from their parents too", _url(links, {**parameters, "inherited": ["1"]}))
+        yield Choice(
+            gettext("what forks copied from their parents too"), _url(links, {**parameters, "inherited": ["1"]})
+        )
 
 
 def _chips(parameters: Parameters, links: Links) -> Iterator[Choice]:
@@ -101,9 +106,10 @@ def _chips(parameters: Parameters, links: Links) -> Iterator[Choice]:
 def _said(name: str, value: str) -> str:
     """Name a filter as a reader would."""
     if value == "1" and name in wording.FLAGS:
-        return wording.FLAGS[name]
-    shown = wording.KINDS.get(value, value) if name == "kinds" else value
-    return f"{name.replace('_', ' ')}: {shown}"
+        return gettext(wording.FLAGS[name])
+    named = {"kinds": wording.KINDS, "surfaces": wording.SURFACES}.get(name, {})
+    shown = gettext(named[value]) if value in named else value
+    return gettext(wording.FILTERS.get(name, name)) + gettext(": ") + shown
 
 
 def _kinds(answer: SearchPage, parameters: Parameters, links: Links) -> list[Choice]:
@@ -111,10 +117,10 @@ def _kinds(answer: SearchPage, parameters: Parameters, links: Links) -> list[Cho
     given = [kind for value in parameters.get("kinds", []) for kind in value.split(",")]
     rest = without(parameters, "kinds")
     usual = sum(answer.kind_counts.get(kind, 0) for kind in DEFAULT_KINDS)
-    choices = [Choice("Conversation", _url(links, rest), chosen=not given, count=usual)]
+    choices = [Choice(gettext("Conversation"), _url(links, rest), chosen=not given, count=usual)]
     choices += [
         Choice(
-            wording.KINDS[kind],
+            gettext(wording.KINDS[kind]),
             _url(links, rest | {"kinds": [kind]}),
             chosen=given == [kind],
             count=answer.kind_counts.get(kind, 0),
@@ -136,7 +142,7 @@ def _facet(name: str, answer: SearchPage, parameters: Parameters, links: Links) 
         )
         for facet in values[:FACET_ROWS]
     ]
-    return FacetBox(wording.FACETS[name], choices, max(0, len(values) - FACET_ROWS))
+    return FacetBox(gettext(wording.FACETS[name]), choices, max(0, len(values) - FACET_ROWS))
 
 
 def _is_choice(name: str, facet: Facet) -> bool:
@@ -183,7 +189,9 @@ def ledger(answer: Status, parameters: Parameters, links: Links) -> LedgerOffers
     offset = _whole(parameters.get("offset", []))
     shown = len(answer.ledger or [])
     total = answer.ledger_total or 0
-    states = [Choice("All files", links.path("/status", ledger="1"), chosen=bool(answer.ledger) and not given)]
+    states = [
+        Choice(gettext("All files"), links.path("/status", ledger="1"), chosen=bool(answer.ledger) and not given)
+    ]
     states += [
         Choice(state, links.path("/status", ledger="1", state=state), chosen=list(given) == [state], count=number)
         for state, number in (answer.states or {}).items()

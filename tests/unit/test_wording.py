@@ -44,12 +44,6 @@ def test_compact_numbers(value: int, said: str) -> None:
     assert wording.compact(value) == said
 
 
-def test_counts_agree_with_their_noun() -> None:
-    """One thing is one thing, everything else are things."""
-    assert [wording.count(n, "turn") for n in (0, 1, 1234)] == ["0 turns", "1 turn", "1\u202f234 turns"]
-    assert wording.count(2, "match", "matches") == "2 matches"
-
-
 def test_time_between_moments() -> None:
     """A time that is unknown or runs backwards is not said."""
     first, second = Instant(1000), Instant(3500)
