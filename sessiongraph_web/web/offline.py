@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
 import msgspec
 
-from sessiongraph_web import logs, presentation, reading, redact
+from sessiongraph_web import language, logs, presentation, reading, redact
 from sessiongraph_web.answers import DamageNote, EventView, Relative, SessionPage, SessionSummary, instant
 from sessiongraph_web.export import STYLE, TRANSCRIPT, Member
 from sessiongraph_web.exporttext import Reading, Standing, Told, standing
@@ -50,17 +50,18 @@ class OfflineLinks:
 
 
 class OfflinePages:
-    """Makes the pages of one archive from the templates of the served ones."""
+    """Makes the pages of one archive from the templates of the served ones, in the language of who asked for it."""
 
     def __init__(self, limits: logs.Limits) -> None:
         self._limits = limits
+        self._language = language.current()  # pages are made after the request was answered, in other threads
 
     def style(self) -> bytes:
         return (render.STATIC / STYLE).read_bytes()
 
     def index(self, members: Sequence[Member], *, redact: bool) -> Iterator[bytes]:
         rows = [(_shown(member.summary, redact), member.folder + TRANSCRIPT) for member in members]
-        yield render.file("offline_index.html", {"rows": rows, "style": STYLE}).encode()
+        yield self._file("offline_index.html", {"rows": rows, "style": STYLE})
 
     def transcript(
         self, member: Member, members: Sequence[Member], *, redact: bool, cited_as: Callable[[str], str | None]
@@ -68,14 +69,21 @@ class OfflinePages:
         session = _shown(member.summary, redact)
         links = OfflineLinks(member, members, cited_as)
         context = {"links": links, "session": session, "style": f"../../{STYLE}"}
-        yield render.file("offline_head.html", context).encode()
+        yield self._file("offline_head.html", context)
         known = [_shown(other.summary, redact) for other in members if other is not member]
         told = Reading(member.source, member.summary, redact=redact, limits=self._limits)
         for part in _parts(_blank(session, known), told.units(), standing(member.source, self._limits)):
-            turns = presentation.transcript(part)
-            context = {"links": links, "answer": part, "turns": turns, "offline": True}
-            yield render.file("offline_turns.html", context).encode()
+            yield self._turns(part, links)
         yield _END
+
+    def _turns(self, part: SessionPage, links: OfflineLinks) -> bytes:
+        with language.spoken(self._language):
+            turns = presentation.transcript(part)
+        return self._file("offline_turns.html", {"links": links, "answer": part, "turns": turns, "offline": True})
+
+    def _file(self, template: str, context: Mapping[str, object]) -> bytes:
+        with language.spoken(self._language):
+            return render.file(template, context).encode()
 
 
 def _shown(summary: SessionSummary, masked: bool) -> SessionSummary:
