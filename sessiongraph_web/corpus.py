@@ -78,6 +78,15 @@ class Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: dict[Path, list[schema.Reader]] = defaultdict(list)
+        self._directory: Path | None = None
+
+    def settle(self, directory: Path) -> None:
+        """Keep connections to files in this directory alone: others hold memory, and disk of deleted files."""
+        with self._lock:
+            if directory != self._directory:
+                self._directory = directory
+                for path in [path for path in self._idle if path.parent != directory]:
+                    self._drop(path)
 
     @contextmanager
     def lease(self, path: Path) -> Iterator[sqlite3.Connection]:
@@ -102,18 +111,21 @@ class Pool:
 
     def close(self) -> None:
         with self._lock:
-            for idle in self._idle.values():
-                for connection in idle:
-                    connection.close()
-            self._idle.clear()
+            for path in list(self._idle):
+                self._drop(path)
 
     def _keep(self, path: Path, connection: schema.Reader) -> None:
         with self._lock:
+            if self._directory not in (None, path.parent):  # the generation was replaced meanwhile
+                connection.close()
+                return
             if sum(len(idle) for idle in self._idle.values()) >= IDLE_CONNECTIONS:
-                oldest = next(iter(self._idle))
-                for old in self._idle.pop(oldest):
-                    old.close()
+                self._drop(next(iter(self._idle)))
             self._idle[path].append(connection)
+
+    def _drop(self, path: Path) -> None:
+        for connection in self._idle.pop(path):
+            connection.close()
 
 
 class View:
@@ -416,6 +428,7 @@ class Corpus:
             catalog = None
             if live is not None:
                 stack.enter_context(generation.using(live))
+                self.pool.settle(live.directory)
                 catalog = stack.enter_context(self.pool.lease(live.catalog))
                 stack.enter_context(_one_state(catalog))
             view = View(self.settings, self.pool, live, catalog, stack)
