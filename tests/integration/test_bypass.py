@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
 import shutil
+import time
 import zipfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +22,15 @@ from datasette.utils import tilde_encode
 
 from sessiongraph_web import access, schema
 from sessiongraph_web.access import Caller
-from sessiongraph_web.web import routes, security
+from sessiongraph_web.agents import Agent, agent_of
+from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.tools import Toolbox
+from sessiongraph_web.toolschemas import TOOLS
+from sessiongraph_web.web import app, routes, security, signin
 from sessiongraph_web.web.route import Route
-from tests.asgi import Answer, Pairs, ask, bearer
+from tests.asgi import Answer, Pairs, ask, bearer, form
+from tests.attachments import image_block, put_attachment
+from tests.builders import Log
 from tests.world import (
     FOREIGN,
     FOREIGN_MARK,
@@ -47,6 +55,8 @@ HOME_DATABASE: Final = schema.database_name(HOME)
 FOREIGN_DATABASE: Final = schema.database_name(FOREIGN)
 OTHER_DATABASES: Final = (schema.NO_CWD_DATABASE, "_internal", "_memory", "catalog", "private", "index")
 LEAST_URLS: Final = 1000
+IMAGE: Final = b"\x89PNG\r\n\x1a\n" + FOREIGN_MARK.encode()
+FOREIGN_IMAGE: Final = hashlib.sha256(IMAGE).hexdigest()
 
 TABLES: Final = ("entry", "session", "meta", "log", "frame", "entry_fts", "entry_fts_data", "entry_fts_docsize")
 TABLE_QUERIES: Final = (
@@ -287,8 +297,8 @@ def _database_tails(words: dict[str, Any]) -> Iterator[str]:
     for query in TABLE_QUERIES:
         yield from (f"/{table}{query}".format(**words) for table in ("entry", "entry.json", "session.json"))
     for sql in SQL:
-        for form in ("/-/query?sql=", "/-/query.json?_shape=array&sql=", "/-/query.csv?sql="):
-            yield form + quote(sql.format(**words))
+        for suffix in ("/-/query?sql=", "/-/query.json?_shape=array&sql=", "/-/query.csv?sql="):
+            yield suffix + quote(sql.format(**words))
 
 
 def _few_tails(words: dict[str, Any]) -> Iterator[str]:
@@ -335,7 +345,8 @@ def _product_urls(world: World, words: dict[str, Any]) -> Iterator[str]:
 def _queries(route: Route, filled: str, world: World) -> Sequence[str]:
     if "{id}" not in route.template:
         return LIST_QUERIES
-    is_spelled_right = any(f"/{world.ids[role]}" in filled for role in ("foreign", "home"))
+    known = [world.ids[role] for role in ("foreign", "foreign-image", "home") if role in world.ids]
+    is_spelled_right = any(f"/{session_id}" in filled for session_id in known)
     return SESSION_QUERIES if is_spelled_right else SESSION_QUERIES[:1]
 
 
@@ -343,7 +354,8 @@ def _filled(template: str, world: World) -> Iterator[str]:
     if "{id}" not in template:
         yield template.format(digest="0" * 12, name="style.css")
         return
-    ids = [world.ids[role] for role in ("foreign", "foreign-fork", "nowhere", "sibling", "home")]
+    roles = ("foreign", "foreign-fork", "foreign-image", "nowhere", "sibling", "home")
+    ids = [world.ids[role] for role in roles if role in world.ids]
     foreign = world.ids["foreign"]
     ids += [foreign[:-1], foreign.removeprefix("session-"), foreign.upper(), tilde_encode(foreign + "/../x")]
     ids += [
@@ -355,7 +367,8 @@ def _filled(template: str, world: World) -> Iterator[str]:
     ]
     for session_id in ids:
         for seq in ("0", "3") if "{seq}" in template else ("",):
-            yield template.format(id=session_id, seq=seq, sha256="0" * 64)
+            for sha256 in ("0" * 64, FOREIGN_IMAGE) if "{sha256}" in template else ("",):
+                yield template.format(id=session_id, seq=seq, sha256=sha256)
 
 
 @dataclass(frozen=True)
@@ -393,6 +406,10 @@ STRANGERS: Final = (
     "owner with cwds",
     "root",
     "anonymous",
+    "signed in, in Chinese",
+    "signed in to one session",
+    "signed out",
+    "spent link",
 )
 
 
@@ -404,6 +421,8 @@ def stranger(name: str, world: World, datasette: Datasette, counts: Sequence[int
     everything = foreign + sibling + family + _words(HOME_WORD, world.ids["home"])
     secrets = {
         "/w/a": foreign,
+        "signed in, in Chinese": foreign,
+        "signed in to one session": foreign + sibling + family,
         "one session": foreign + sibling + family,
         "a session with descendants": foreign + sibling,
     }
@@ -429,6 +448,14 @@ def _credentials(name: str, world: World, datasette: Datasette) -> Pairs:
     }
     if name in grants:
         return bearer(world.token(grants[name]))
+    if name.startswith("signed"):
+        one = grants["one session"] if name.endswith("session") else grants["/w/a"]
+        return _cookie(datasette, world.token(one), name)
+    if name == "spent link":
+        private = app.product(datasette).tokens
+        secret = private.create(access.OWNER, "", int((time.time() + 60) * 1000), "link")
+        assert private.sign_in(secret)
+        return [*bearer(secret), ("cookie", f"{signin.cookie_name(private)}={secret}")]
     if name in actors:
         return [("cookie", f"ds_actor={datasette.client.actor_cookie(actors[name])}")]
     if name == "revoked":
@@ -442,6 +469,17 @@ def _credentials(name: str, world: World, datasette: Datasette) -> Pairs:
         "forged cookie": [("cookie", "ds_actor=eyJhIjp7ImlkIjoicm9vdCJ9fQ.x")],
         "anonymous": [],
     }[name]
+
+
+def _cookie(datasette: Datasette, secret: str, name: str) -> Pairs:
+    """Return the headers of a browser that signed in with a token, as its link does."""
+    private = app.product(datasette).tokens
+    signed_in = private.sign_in(secret)
+    assert signed_in
+    if name == "signed out":
+        private.sign_out(signed_in.secret)
+    language = [("accept-language", "zh-CN")] if name.endswith("Chinese") else []
+    return [("cookie", f"{signin.cookie_name(private)}={signed_in.secret}"), *language]
 
 
 def _foreign_secrets(world: World, counts: Sequence[int]) -> tuple[re.Pattern[str], ...]:
@@ -471,7 +509,14 @@ def _contents(answer: Answer) -> str:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return two_workspaces(tmp_path_factory.mktemp("bypass")).build()
+    directory = tmp_path_factory.mktemp("bypass")
+    world = two_workspaces(directory)
+    picture = Log(FOREIGN)
+    message = {"content": [image_block(FOREIGN_IMAGE)], "source": {"kind": "user"}, "role": "user"}
+    picture.event("user/message", message, surfaceOp="append")
+    world.write("foreign-image", picture)
+    put_attachment(directory / "attachments", IMAGE, kind="image")
+    return world.build()
 
 
 @pytest_asyncio.fixture
@@ -529,6 +574,80 @@ async def test_no_address_leaks_another_workspace(served: Datasette, world: Worl
 
     assert leaks == {}
     assert faults == []
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+async def test_nothing_posted_leaks_or_acts(served: Datasette, world: World, name: str) -> None:
+    """Whatever a stranger posts to our routes, he is told nothing foreign, gives no access, and starts no run."""
+    caller = stranger(name, world, served, await owners_counts(served, world))
+    product = app.product(served)
+    before = product.tokens.list(), product.refresher.rounds, product.refresher.running
+    grant = next(token.id for token in before[0])
+    asked = (
+        {},
+        {"session": world.ids["foreign"]},
+        {"session": world.ids["home"], "log": str(world.log_ids["foreign"]), "descendants": "1"},
+        {"workspace": FOREIGN},
+        {"workspace": HOME, "days": "365"},
+        {"token": grant},
+    )
+    for route in (route for route in routes.ROUTES if "POST" in route.methods):
+        for address in (route.template, f"{route.template}.json") if route.twin else (route.template,):
+            for values in asked:
+                answer = await ask(served, address, **_posted(caller.headers, values))
+                assert answer.status in (401, 404), (address, values)
+                assert caller.leaks(address, answer) == []
+    assert before == (product.tokens.list(), product.refresher.rounds, product.refresher.running)
+
+
+def _posted(headers: Pairs, values: dict[str, str]) -> dict[str, Any]:
+    """Return the arguments of `ask` that post a form as a page of ours would, for a caller."""
+    sent = form(**values)
+    return sent | {"headers": [*sent["headers"], *headers]}
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+@pytest.mark.parametrize("agent", ["workspace", "home", "fork", "sibling"])
+async def test_no_tool_leaks_another_workspace(served: Datasette, world: World, agent: str, name: str) -> None:
+    """No tool tells an agent of another workspace, whichever of its arguments names something there."""
+    product = app.product(served)
+    secrets = _foreign_secrets(world, await owners_counts(served, world))
+    bound = Agent(HOME) if agent == "workspace" else agent_of(product, world.ids[agent])
+    told = [
+        (arguments, Toolbox(product, bound).call(name, arguments).text)
+        for arguments in _tool_arguments(product, world, name, await owners_cursors(served, world))
+    ]
+    assert len(told) >= 2
+    for arguments, text in told:
+        asked = json.dumps(arguments)
+        assert [
+            found[0] for secret in secrets if (found := secret.search(text)) and not secret.search(asked)
+        ] == []
+
+
+def _tool_arguments(
+    product: SessionGraph, world: World, name: str, cursors: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield arguments of a tool, each property filled in turn with what is foreign."""
+    foreign, schema_of = world.ids["foreign"], TOOLS[name].schema
+    least = {"query": "the", "seq": 0, "operation": "session" if name == "sessiongraph" else ""}
+    needed = {key: least[key] for key in schema_of.get("required", ())}
+    yield needed
+    strings = (foreign, world.ids["nowhere"], FOREIGN, "", "*", FOREIGN_WORD[:4], *cursors.values())
+    for key, kind in schema_of["properties"].items():
+        if key == "operation":
+            yield from ({**needed, key: value, "query": "the"} for value in kind["enum"])
+            yield from ({key: "search", "query": word} for word in (FOREIGN_WORD[:4], NOWHERE_WORD, "the*"))
+        elif kind["type"] == "string":
+            yield from ({**needed, key: value} for value in strings)
+            yield from ({**needed, "operation": "search", "query": "the", key: value} for value in strings)
+        elif kind["type"] == "array":
+            yield from ({**needed, key: [value]} for value in strings)
+        elif kind["type"] == "integer":
+            numbers = (0, 3, world.log_ids["foreign"])
+            yield from ({**needed, "session_id": foreign, key: number} for number in numbers)
+        else:
+            yield {**needed, key: True}
 
 
 async def test_the_suite_can_find_a_leak(
