@@ -35,6 +35,7 @@ _REREAD: Final = {
     "surface_node": "log_id, ordinal, position, seq, type, digest",
     "shadow": "log_id, ordinal, by_ordinal, place",
     "citation": "log_id, source_seq, ordinal",
+    "prompt": "log_id, message, ordinal",
     "log": "log_id, resume_offset, resume_ordinal, fingerprint",
 }
 

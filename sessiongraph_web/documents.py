@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, Final, Self
 
@@ -40,6 +41,17 @@ def extract(event: Event, *, tool_result_chars: int, mask: Mask = str) -> list[T
 def is_human(event: Event) -> bool:
     """Say whether an event is a message that a person wrote; the harness injects others under the same role."""
     return event.type == "user/message" and _kind(event.data.get("source")) == "user"
+
+
+def message_key(identity: str) -> int:
+    """Return what stands for the id of a message in the index: 48 bits, since an id may be any text."""
+    return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:6])
+
+
+def prompt_key(event: Event) -> int | None:
+    """Return the key of the message that a person's prompt is."""
+    identity = _string(event.data.get("id")) if is_human(event) else ""
+    return message_key(identity) if identity else None
 
 
 def is_failure(event: Event) -> bool:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -63,8 +63,8 @@ class LogMap(Protocol):
     def turns(self, most: int) -> list[TurnSpan]:
         """Return the turns in the order of the log, put together so that they are not many more than `most`."""
 
-    def prompts(self, ordinal: int, text: str) -> list[int]:
-        """Return the records from one on that may be a prompt of this text (masked), in order."""
+    def run_behind(self, ordinal: int, messages: Iterable[int]) -> set[int]:
+        """Return which of these messages (by `documents.message_key`) are prompts at or behind a record."""
 
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         """Return {ordinal: seq of the event that took its place} of a range of records, both ends included."""
@@ -182,17 +182,16 @@ class IndexMap:
         )
         return {row[0]: " ".join(row[1].split()) for row in rows}
 
-    def prompts(self, ordinal: int, text: str) -> list[int]:
+    def run_behind(self, ordinal: int, messages: Iterable[int]) -> set[int]:
         rows = self._rows(
             """
-            SELECT ordinal FROM entry
-            WHERE log_id = ? AND ordinal >= ? AND kind = 'user' AND length = ? AND text = ? ORDER BY ordinal
+            SELECT DISTINCT message FROM json_each(?3) AS wanted
+            CROSS JOIN prompt ON log_id = ?1 AND message = wanted.value AND ordinal >= ?2
             """,
             ordinal,
-            len(text),
-            text,
+            msgspec.json.encode(list(messages)).decode(),
         )
-        return [row[0] for row in rows]
+        return {row[0] for row in rows}
 
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         rows = self._rows(
@@ -241,7 +240,7 @@ class Walk:
         self._moments: list[tuple[int, int]] = []
         self._turns: list[TurnSpan] = []
         self._answer = ""  # the last one
-        self._prompts: dict[int, list[int]] = defaultdict(list)  # ordinals by the hash of the text
+        self._prompts: dict[int, int] = {}  # where each message ran last
         self._replacers: dict[int, tuple[int, int]] = {}
         self._replaced: dict[int, list[int]] = {}
         self._citing: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -320,8 +319,8 @@ class Walk:
             span = _joined([self._turns.pop(), span])
         self._turns.append(span)
 
-    def prompts(self, ordinal: int, text: str) -> list[int]:
-        return [at for at in self._prompts.get(hash(text), []) if at >= ordinal]
+    def run_behind(self, ordinal: int, messages: Iterable[int]) -> set[int]:
+        return {message for message in messages if self._prompts.get(message, -1) >= ordinal}
 
     def replaced_by(self, first: int, last: int) -> dict[int, int]:
         return {ordinal: by[1] for ordinal, by in self._replacers.items() if first <= ordinal <= last}
@@ -350,10 +349,10 @@ class Walk:
         self.own += len(texts)
         self._note_turn(event, texts)
         for text in texts:
-            if text.kind == "user":
-                self._prompts[hash(redact.mask(text.text)[0])].append(event.ordinal)
             if text.kind == "assistant":
                 self._answer = text.text
+        if (message := documents.prompt_key(event)) is not None:
+            self._prompts[message] = event.ordinal
         if event.seq is None:
             return
         for node in change.shadowed:

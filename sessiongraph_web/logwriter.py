@@ -146,6 +146,8 @@ class LogWriter:
         self.frames.see(event, self.digest.turn)
         if change.added is not None or event.source_event_seqs is not None:
             self._relations(event, change)
+        if event.type == "user/message" and (message := documents.prompt_key(event)) is not None:
+            self.rows.prompts.append((self.task.log_id, message, event.ordinal))
         texts = documents.extract(event, tool_result_chars=self.job.tool_result_chars, mask=_mask)
         if texts:
             self._texts(event, change, texts)
@@ -292,6 +294,7 @@ class _Rows:
     def __init__(self, connection: sqlite3.Connection, log_id: int) -> None:
         self.connection, self.log_id = connection, log_id
         self.citations: list[tuple[int, int, int, int]] = []
+        self.prompts: list[tuple[int, int, int]] = []
         self._shadows: list[tuple[int, int, int, int, int, int]] = []
         self._shadowed: set[int] = set()
         self._late: list[tuple[int, int]] = []  # shadowed after they were written
@@ -343,6 +346,7 @@ class _Rows:
         many("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", frames.rows)
         many("INSERT OR IGNORE INTO shadow VALUES (?, ?, ?, ?, ?, ?)", self._shadows)
         many("INSERT OR IGNORE INTO citation VALUES (?, ?, ?, ?)", self.citations)
+        many("INSERT OR IGNORE INTO prompt VALUES (?, ?, ?)", self.prompts)
         many("UPDATE entry SET surface = 'shadowed' WHERE log_id = ? AND ordinal = ?", self._late)
         if border:
             self.connection.execute(

@@ -121,7 +121,7 @@ class Recorder:
 
     def _forget(self, log_id: int) -> None:
         forget_entries(self.connection, log_id, "1")
-        for table in ("activity", "citation", "shadow", "surface_node", "frame", "log", "session"):
+        for table in ("activity", "prompt", "citation", "shadow", "surface_node", "frame", "log", "session"):
             self.connection.execute(f"DELETE FROM {table} WHERE log_id = ?", (log_id,))  # noqa: S608
 
     def _bump(self) -> None:

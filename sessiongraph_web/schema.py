@@ -16,7 +16,7 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.redact import REDACTION_VERSION
 from sessiongraph_web.tokenizer import TOKENIZER_VERSION
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 # What a file's `user_version` must be: rows, tokens or masking of another make are never read.
 FORMAT: Final = SCHEMA_VERSION * 1_000_000 + TOKENIZER_VERSION * 1_000 + REDACTION_VERSION
 APPLICATION_ID: Final = 0x53475742  # "SGWB"
@@ -116,6 +116,13 @@ CREATE TABLE activity (
     quarter INTEGER NOT NULL,          -- Unix time in quarter hours, the finest border of any time zone
     entries INTEGER NOT NULL,          -- own entries in that quarter
     PRIMARY KEY (log_id, quarter)
+) WITHOUT ROWID;
+
+CREATE TABLE prompt (
+    log_id INTEGER NOT NULL REFERENCES session (log_id),
+    message INTEGER NOT NULL,          -- first 48 bits of the sha256 of the id of a person's message
+    ordinal INTEGER NOT NULL,          -- of the event in which it ran, which the one that queued it does not tell
+    PRIMARY KEY (log_id, message, ordinal)
 ) WITHOUT ROWID;
 
 CREATE TABLE surface_node (

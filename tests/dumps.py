@@ -19,6 +19,7 @@ _TABLES = {
     "surface_node": "log_id, seq, ordinal, type, digest",
     "shadow": "*",
     "citation": "*",
+    "prompt": "*",
     "log": "log_id, resume_offset, resume_ordinal, resume_line, next_seq, exact, fingerprint, carried",
 }
 _CATALOG = {

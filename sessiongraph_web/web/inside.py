@@ -18,7 +18,7 @@ from sessiongraph_web.web.links import Links
 
 HIDEABLE: Final = ("tools", "reasoning", "context", "notes")
 BAR_WIDTH: Final = 40
-MOST_MARKED: Final = 30  # hits behind the place of the reader that are marked on the page
+MOST_MARKED: Final = 30  # hits from the place of the reader on that are marked on the page
 FIND_CHARS: Final = 4096  # as of any search
 
 Parameters = Mapping[str, Sequence[str]]
@@ -98,25 +98,24 @@ class Found:
 def find(
     product: SessionGraph, caller: Caller, page: SessionPage, looks: Parameters, at: int | None, links: Links
 ) -> Found:
-    """Look for a text in the whole session: the hits before and behind a record, one search each."""
+    """Look for a text in the whole session: the hits before a record, and those from it on, one search each."""
     query, place = wanted(looks), _seq_at(page, at)
     kept = {**looks, "find": [query]}
-    ahead = search(product, caller, page.session.id, query, "oldest", place + 1, limit=MOST_MARKED)
+    onward = search(product, caller, page.session.id, query, "oldest", place, limit=MOST_MARKED)
     before = search(product, caller, page.session.id, query, "newest", None, place - 1, limit=1)
-    here = search(product, caller, page.session.id, query, "oldest", place, place, limit=1)
-    total = ahead.hits + before.hits + here.hits
+    ahead = [hit for hit in onward.entries if hit.seq != place]
 
     def way(hits: list[Hit]) -> str | None:
         return jump(page, hits[0].ordinal, kept, links) if hits else None
 
     return Found(
         query=query,
-        total=total,
-        exact=ahead.hits_exact and before.hits_exact,
-        number=before.hits + 1 if here.entries else None,
-        ordinals=frozenset(hit.ordinal for answer in (ahead, here) for hit in answer.entries),
+        total=onward.hits + before.hits,
+        exact=onward.hits_exact and before.hits_exact,
+        number=before.hits + 1 if len(ahead) < len(onward.entries) else None,
+        ordinals=frozenset(hit.ordinal for hit in onward.entries),
         previous=way(before.entries),
-        following=way(ahead.entries),
+        following=way(ahead),
     )
 
 

@@ -176,25 +176,35 @@ def test_blank_lines_are_no_records(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("opened", [products.indexed, products.opened], ids=["indexed", "without an index"])
 def test_a_prompt_that_never_ran_is_shown_on_whatever_page(tmp_path: Path, opened: Any) -> None:
-    """Of prompts queued on the first page, one runs at once, one far behind, one never: that one is shown."""
+    """Of prompts queued on the first page, with words or an image alone, those that ran later are not shown: not
+    one that ran far behind, nor one that ran after the log was indexed. One that never ran is, though it says
+    what another one said."""
     store = tmp_path / "sessions"
     store.mkdir()
     log = Log("/w/a")
     log.turn("at once", "answer")
-    for identity in ("far", "never"):
-        message = {"content": [{"type": "text", "text": identity}], "source": {"kind": "user"}, "id": identity}
+    image = {"type": "image", "attachment": {"attachmentId": "sha256:" + "0" * 64, "mediaType": "image/png"}}
+    said = {name: {"type": "text", "text": "the same words"} for name in ("far", "never", "new")} | {
+        "drawn": image
+    }
+    for name, block in said.items():
+        message = {"content": [block], "source": {"kind": "user"}, "role": "user", "id": name}
         log.event("agent/inbox/spliced", {"target": "next-turn", "start": 0, "inserted": [message]})
     for number in range(100):
         log.turn(f"prompt {number}", "answer")
-    log.event(
-        "user/message",
-        {"content": [{"type": "text", "text": "far"}], "source": {"kind": "user"}, "role": "user", "id": "far"},
-        surfaceOp="append",
-    )
-    log.turn("last", "answer")
+
+    def run(name: str) -> None:
+        data = {"content": [said[name]], "source": {"kind": "user"}, "role": "user", "id": name}
+        log.event("user/message", data, surfaceOp="append")
+        log.turn(f"after {name}", "answer")
+
+    run("far")
+    run("drawn")
     path = log.write(store)
     with opened(store) as product:
+        run("new")
+        log.append(path)
         page = Written(product, log, path).page(ordinal=0)
     cards = [card for turn in presentation.transcript(page) for card in turn.cards if isinstance(card, Queued)]
     assert page.next_ordinal is not None
-    assert [(card.label, str(card.body.html)) for card in cards] == [("Queued, never ran", "never")]
+    assert [(card.label, str(card.body.html)) for card in cards] == [("Queued, never ran", "the same words")]
