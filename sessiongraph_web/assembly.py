@@ -66,19 +66,20 @@ class Assembler:
         return [self._fault("torn_tail", message, self._open_offset, self._line + 1)]
 
     def _take_batch(self, batch: list[frames.Chunk]) -> list[Unit]:
-        """Take many whole frames at once where all their lines are plain records; else one by one."""
-        texts = [chunk.text for chunk in batch]
-        usual = not self._open_bytes and max(map(len, texts)) <= self._limit
-        records = lines.decode_batch(texts) if usual else None
-        if records is None:
-            return [unit for chunk in batch for unit in self.take(chunk)]
+        """Take many whole frames: at once those whose lines are plain records, the others line by line."""
         units: list[Unit] = []
-        for chunk, taken in zip(batch, records, strict=True):
+        for chunk in batch:
+            text = chunk.text
+            usual = not self._open_bytes and len(text) <= self._limit
+            records = lines.decode_text(text) if usual else None
+            if records is None:
+                units += self.take(chunk)
+                continue
             first_ordinal = self._ordinal
-            for record in taken:
+            for record in records:
                 self._line += 1
                 self._take_event(to_event(record, self._ordinal), chunk.offset, units)
-            self.text_bytes += len(chunk.text)
+            self.text_bytes += len(text)
             units.append(self._frame_end(chunk.offset, chunk.end, first_ordinal))
         return units
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Self
 
 from sessiongraph_web import outcomes, redact
@@ -13,6 +14,7 @@ TOOL_ARGUMENT_CHARS: Final = 2048
 TITLE_CHARS: Final = 80
 UNTITLED: Final = "untitled"
 _MAX_CALLS: Final = 512  # call ids whose tool is remembered, newest kept
+_MAX_NAME_CHARS: Final = 256  # of a name that is remembered once it is masked
 _SEAM_CHARS: Final = 8192  # beyond a cut, enough to see the whole of a secret that lies across it
 _MAX_INT: Final = 2**63 - 1
 # What the original trims: JavaScript's white space, which is not Python's.
@@ -22,8 +24,9 @@ _WHITE: Final = (
 )
 _CLIP_MARK: Final = "\n…\n"
 Mask = Callable[[str], str]
-_IN_TURN: Final = frozenset(
-    {"turn/start", "turn/end", "step/start", "step/end", "assistant/message", "tool/call", "tool/result"}
+TURN_BORDERS: Final = frozenset({"turn/start", "turn/end"})
+_IN_TURN: Final = TURN_BORDERS | frozenset(
+    {"step/start", "step/end", "assistant/message", "tool/call", "tool/result"}
 )
 
 
@@ -179,7 +182,9 @@ _EXTRACTORS: Final[dict[str, Callable[[dict[str, Any], int, Mask], list[Text]]]]
 
 def turn_of(event: Event, open_turn: int | None) -> tuple[int | None, int | None]:
     """Return the turn that an event belongs to, and the one that is open after it."""
-    stated = event.data.get("turn") if event.type in _IN_TURN else None
+    if event.type not in _IN_TURN:
+        return open_turn, open_turn
+    stated = event.data.get("turn")
     turn = stated if type(stated) is int and 0 <= stated <= _MAX_INT else open_turn
     if event.type == "turn/start":
         return turn, turn
@@ -203,6 +208,7 @@ class Digest:
         self.models: list[str] = []
         self.last_at: int | None = None
         self.turn: int | None = None  # of the event that was pushed last
+        self.failed = False  # whether that one tells of a failed call
         self._open_turn: int | None = None
         self._title: str | None = None
         self._prompt: str | None = None
@@ -225,9 +231,11 @@ class Digest:
     def push(self, event: Event) -> None:
         """Take the next event into account."""
         self.turn, self._open_turn = turn_of(event, self._open_turn)
+        self.failed = is_failure(event)
         if event.synthetic:
             return
-        self._cross_border(event)
+        if self._seed_length is not None or event.type == "session/end-seed":
+            self._cross_border(event)
         self.events += event.count
         if event.time is not None:
             self.last_at = event.time
@@ -278,9 +286,8 @@ class Digest:
         if len(self._tools) > _MAX_CALLS:
             del self._tools[next(iter(self._tools))]
 
-    def _count_result(self, event: Event) -> None:
-        if is_failure(event):
-            self.tool_errors += 1
+    def _count_result(self, _: Event) -> None:
+        self.tool_errors += self.failed
 
     def _take_title(self, event: Event) -> None:
         title = _shorten(_string(event.data.get("title")))
@@ -289,7 +296,7 @@ class Digest:
 
     def to_carried(self) -> dict[str, Any]:
         """Return the state as JSON values, to go on later."""
-        return {name: value for name, value in vars(self).items() if name != "turn"}
+        return {name: value for name, value in vars(self).items() if name not in _OF_LAST_EVENT}
 
     @classmethod
     def from_carried(cls, carried: dict[str, Any]) -> Self:
@@ -300,6 +307,7 @@ class Digest:
         return digest
 
 
+_OF_LAST_EVENT: Final = frozenset({"turn", "failed"})
 _COUNTERS: Final[dict[str, Callable[[Digest, Event], None]]] = {
     "turn/start": Digest._count_turn,
     "user/message": Digest._count_prompt,
@@ -334,7 +342,14 @@ class Pairs:
 
 def masked_name(name: object) -> str:
     """Return the name of a tool, a model or the like with known secrets masked, "" for what is no text."""
-    return redact.mask(name)[0] if isinstance(name, str) else ""
+    if not isinstance(name, str):
+        return ""
+    return _masked(name) if len(name) <= _MAX_NAME_CHARS else redact.mask(name)[0]
+
+
+@lru_cache(maxsize=1024)
+def _masked(name: str) -> str:
+    return redact.mask(name)[0]
 
 
 def _shorten(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sessiongraph_web.documents import turn_of
+from sessiongraph_web.documents import TURN_BORDERS, turn_of
 from sessiongraph_web.models import Event, FrameEnd
 
 STRETCH_BYTES: Final = 32 * 1024  # stored bytes after which a stretch ends at the next frame border
@@ -41,7 +41,8 @@ class FrameMap:
         self.line = line  # lines of the log before the next stretch
         self._first: FrameEnd | None = None
         self._last: FrameEnd | None = None
-        self._seqs: list[int] = []
+        self._low: int | None = None  # seqs of the stretch
+        self._high: int | None = None
         self._begun = line == 0
         self._turn: int | None = None  # open before the first event of the stretch
         self._open_turn: int | None = None
@@ -53,10 +54,17 @@ class FrameMap:
             self._turn = self._open_turn = turn  # what an earlier run left open
         self._begun = True
         if event.seq is not None:
-            self._seqs += (event.seq, event.seq + event.count - 1)
+            self._note_seqs(event.seq, event.seq + event.count - 1)
         if turn is not None:
             self._last_turn = turn
-        _, self._open_turn = turn_of(event, self._open_turn)
+        if event.type in TURN_BORDERS:
+            _, self._open_turn = turn_of(event, self._open_turn)
+
+    def _note_seqs(self, first: int, last: int) -> None:
+        if self._low is None or first < self._low:
+            self._low = first
+        if self._high is None or last > self._high:
+            self._high = last
 
     def end(self, frame: FrameEnd) -> None:
         """Note the end of a frame; only at a clean one may a stretch end."""
@@ -77,8 +85,8 @@ class FrameMap:
                     last.end,
                     first.first_ordinal,
                     last.ordinal - 1,
-                    min(self._seqs, default=None),
-                    max(self._seqs, default=None),
+                    self._low,
+                    self._high,
                     self._turn,
                     self._last_turn,
                     self.line,
@@ -87,5 +95,5 @@ class FrameMap:
         if last:
             self.line = last.line
         self._first = self._last = None
-        self._seqs.clear()
+        self._low = self._high = None
         self._turn, self._last_turn = self._open_turn, None

@@ -97,7 +97,7 @@ class LogWriter:
         self.damaged = False  # damage was reported and no event came since
         self.own = state.own
         self.border = self.state_border = self.digest.inherited_count
-        self.resume = state.resume
+        self.clean_end: FrameEnd | None = None  # the last one
         self.ordinal = state.resume.ordinal
         self.told = state.resume.offset
 
@@ -175,7 +175,7 @@ class LogWriter:
         inherited = event.ordinal < self.digest.inherited_count
         for text in texts:
             tool = text.tool or (self.digest.tool(event) if text.kind == "tool_result" else None)
-            self.rows.add(event, text, self.digest.turn, self._class(change), tool, inherited=inherited)
+            self.rows.add(event, text, self.digest, self._class(change), tool, inherited=inherited)
             if not event.synthetic and not inherited:
                 self.own += 1
                 self.rows.note_activity(event.time)
@@ -190,7 +190,7 @@ class LogWriter:
         if frame.end - self.told >= TELL_BYTES:
             self._tell(frame.end)
         if frame.clean:
-            self.resume = Resume(frame.end, frame.ordinal, frame.line, frame.next_seq)
+            self.clean_end = frame
             self.settled = len(self.faults)
 
     def _tell(self, offset: int) -> None:
@@ -226,7 +226,8 @@ class LogWriter:
 
     def _write_log(self, carried: dict[str, Any], before: os.stat_result) -> None:
         """Write where the next run goes on. A file that another one replaced while it was read is read anew."""
-        resume = self.resume
+        end = self.clean_end
+        resume = Resume(end.end, end.ordinal, end.line, end.next_seq) if end else self.state.resume
         fingerprint = logs.fingerprint(self.task.path, resume.offset)
         after = self.task.path.stat()
         same = (before.st_dev, before.st_ino) == (after.st_dev, after.st_ino) and after.st_size >= before.st_size
@@ -284,8 +285,9 @@ class LogWriter:
         }
 
 
-_Place = tuple[int, int | None, int | None, int | None, str, str]
-_Entry = tuple[_Place, Surface, tuple[str | None, bool, bool, bool, int, bool, str]]
+# The columns of `entry`, up to `surface` and behind it.
+_Before = tuple[int, int, int, int | None, int | None, int | None, str, str]
+_Behind = tuple[str | None, bool, bool, bool, int, bool, str]
 
 
 class _Rows:
@@ -298,22 +300,33 @@ class _Rows:
         self._shadows: list[tuple[int, int, int, int, int, int]] = []
         self._shadowed: set[int] = set()
         self._late: list[tuple[int, int]] = []  # shadowed after they were written
-        self._entries: list[_Entry] = []
+        self._entries: list[tuple[_Before, Surface, _Behind]] = []
         self._characters = 0
         self._activity: Counter[int] = Counter()
         self._next_id: int = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM entry").fetchone()[0]
 
     def add(
-        self, event: Event, text: Text, turn: int | None, surface: Surface, tool: str | None, *, inherited: bool
+        self,
+        event: Event,
+        text: Text,
+        digest: documents.Digest,
+        surface: Surface,
+        tool: str | None,
+        *,
+        inherited: bool,
     ) -> None:
-        """Take an entry, and mask it."""
+        """Take an entry of the event that the digest took last, and mask it."""
         masked, _ = redact.mask(text.text)
-        failed = documents.is_failure(event)
-        place = (event.ordinal, event.seq, event.time, turn, text.kind, event.type)
+        length, turn = len(masked), digest.turn
         self._entries.append(
-            (place, surface, (tool, failed, inherited, event.synthetic, len(masked), text.clipped, masked))
+            (
+                (self._next_id, self.log_id, event.ordinal, event.seq, event.time, turn, text.kind, event.type),
+                surface,
+                (tool, digest.failed, inherited, event.synthetic, length, text.clipped, masked),
+            )
         )
-        self._characters += len(masked)
+        self._next_id += 1
+        self._characters += length
         if self._characters >= BATCH_CHARACTERS:
             self._flush()
 
@@ -322,7 +335,7 @@ class _Rows:
         ordinal = row[1]
         self._shadows.append(row)
         self._shadowed.add(ordinal)
-        if not self._entries or ordinal < self._entries[0][0][0]:
+        if not self._entries or ordinal < self._entries[0][0][2]:
             self._late.append((self.log_id, ordinal))
 
     def note_activity(self, time: int | None) -> None:
@@ -362,18 +375,17 @@ class _Rows:
         )
 
     def _flush(self) -> None:
-        first = self._next_id
-        self._next_id += len(self._entries)
+        shadowed = self._shadowed
         self.connection.executemany(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (row_id, self.log_id, *place, "shadowed" if place[0] in self._shadowed else surface, *rest)
-                for row_id, (place, surface, rest) in enumerate(self._entries, first)
-            ),
+            [
+                (*before, "shadowed" if before[2] in shadowed else surface, *behind)
+                for before, surface, behind in self._entries
+            ],
         )
         self.connection.executemany(
             "INSERT INTO entry_fts (rowid, tokens) VALUES (?, ?)",
-            ((row_id, tokenizer.index_text(rest[-1])) for row_id, (*_, rest) in enumerate(self._entries, first)),
+            ((before[0], tokenizer.index_text(behind[-1])) for before, _, behind in self._entries),
         )
         self._entries.clear()
         self._characters = 0

@@ -1,12 +1,15 @@
 """What a log holds: the data that every layer reads, in one shape for all generations of logs.
 
-Times inside logs and tables are integer Unix milliseconds; in answers (`answers`) they are `Instant`s.
+What is made for every record is a `msgspec.Struct`: several times cheaper to make than a dataclass. Times inside
+logs and tables are integer Unix milliseconds; in answers (`answers`) they are `Instant`s.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+import msgspec
 
 Kind = Literal["user", "assistant", "tool_call", "tool_result", "title", "todo", "turn_end"]
 KINDS: Final[tuple[Kind, ...]] = (
@@ -107,8 +110,7 @@ class InvalidSurface:
     message: str
 
 
-@dataclass(slots=True)
-class Event:
+class Event(msgspec.Struct, eq=False):
     """One record of a log, normalised to one shape for all generations.
 
     `ordinal` is its 0-based position among the log's records and its address; `seq` is the number it carries
@@ -126,7 +128,13 @@ class Event:
     count: int = 1
     ignorable: bool = False
     synthetic: bool = False
-    line: bytes | None = field(default=None, compare=False, repr=False)  # as stored; full reads alone keep it
+    line: bytes | None = None  # as stored; full reads alone keep it
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what the record says, however it was spelled."""
+        return isinstance(other, Event) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "line"
+        )
 
     @property
     def call_id(self) -> str | None:
@@ -180,8 +188,7 @@ class Fault:
     ordinal: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FrameEnd:
+class FrameEnd(msgspec.Struct, frozen=True, gc=False):
     """The end of one whole frame (or of one stretch of a plain log): everything needed to start there again.
 
     Bytes `offset`..`end` of the stored file held the records `first_ordinal`..`ordinal - 1`. `clean` says that
@@ -215,8 +222,7 @@ class Resume:
 Unit = Header | Event | Fault | FrameEnd
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True, gc=False):
     """One searchable text of an event: an entry before it has a row."""
 
     kind: Kind

@@ -148,13 +148,13 @@ _RESHAPED: Final = frozenset({"user/message", "system/message", "tool/result", *
 _DECODER: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(reduce(or_, _KINDS))
 
 
-def decode_lines(text: bytes) -> list[Record] | None:
-    """Return the records in a text, or None if it holds anything else; newlines are mere white space here."""
+def decode_lines(lines: list[bytes]) -> list[Record] | None:
+    """Return the record of each line, or None if any is not plainly one."""
+    decode = _DECODER.decode
     try:
-        records: list[Record] = _DECODER.decode_lines(text)
+        return [decode(line) for line in lines]
     except (msgspec.DecodeError, RecursionError):
         return None
-    return records
 
 
 def decode_line(line: bytes) -> Record | None:

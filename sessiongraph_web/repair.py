@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Self
 
 from sessiongraph_web.models import Event
@@ -34,25 +35,9 @@ class OpenTurn:
         """Take the next stored event."""
         if event.synthetic:
             return
-        match event.type:
-            case "turn/start":
-                self._reset(event.data.get("turn"), is_open=True)
-            case "turn/end":
-                self._reset(None, is_open=False)
-            case "step/start":
-                self._step, self._in_step = event.data.get("step"), True
-            case "step/end":
-                self._step, self._in_step = None, False
-                self._calls.clear()
-            case "assistant/message":
-                self._register(event)
-            case "tool/call":
-                identity = event.call_id
-                if identity is not None and identity in self._calls:
-                    self._calls[identity] = (self._calls[identity][0], event.seq)
-            case "tool/result":
-                if event.call_id is not None:
-                    self._calls.pop(event.call_id, None)
+        step = _STEPS.get(event.type)
+        if step is not None:
+            step(self, event)
 
     def closers(self, *, ordinal: int, seq: int, time: int | None) -> list[Event]:
         """Return the events that would close the turn, numbered from `ordinal` and `seq` on."""
@@ -90,6 +75,28 @@ class OpenTurn:
         state._calls = {identity: (step, started) for identity, step, started in carried["calls"]}
         return state
 
+    def _start_turn(self, event: Event) -> None:
+        self._reset(event.data.get("turn"), is_open=True)
+
+    def _end_turn(self, _: Event) -> None:
+        self._reset(None, is_open=False)
+
+    def _start_step(self, event: Event) -> None:
+        self._step, self._in_step = event.data.get("step"), True
+
+    def _end_step(self, _: Event) -> None:
+        self._step, self._in_step = None, False
+        self._calls.clear()
+
+    def _start_call(self, event: Event) -> None:
+        identity = event.call_id
+        if identity is not None and identity in self._calls:
+            self._calls[identity] = (self._calls[identity][0], event.seq)
+
+    def _end_call(self, event: Event) -> None:
+        if event.call_id is not None:
+            self._calls.pop(event.call_id, None)
+
     def _reset(self, turn: Any, *, is_open: bool) -> None:
         self._turn, self._is_open = turn, is_open
         self._step, self._in_step = None, False
@@ -102,6 +109,17 @@ class OpenTurn:
         for block in content if isinstance(content, list) else ():
             if isinstance(block, dict) and block.get("type") == "tool-call" and isinstance(block.get("id"), str):
                 self._calls[block["id"]] = (event.data.get("step"), None)
+
+
+_STEPS: Final[dict[str, Callable[[OpenTurn, Event], None]]] = {
+    "turn/start": OpenTurn._start_turn,
+    "turn/end": OpenTurn._end_turn,
+    "step/start": OpenTurn._start_step,
+    "step/end": OpenTurn._end_step,
+    "assistant/message": OpenTurn._register,
+    "tool/call": OpenTurn._start_call,
+    "tool/result": OpenTurn._end_call,
+}
 
 
 def _result(identity: str, seq: int, started: bool) -> dict[str, Any]:

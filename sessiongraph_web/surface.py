@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -15,8 +14,7 @@ _CANONICAL: Final = msgspec.json.Encoder(order="sorted")
 _DIGEST_BYTES: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True, gc=False):
     """One event on the surface. `digest` stands for all of a tool result but its content."""
 
     seq: int
@@ -25,8 +23,7 @@ class Node:
     digest: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, gc=False):
     """What an event did to the surface: the node it added, and the nodes whose place it took."""
 
     added: Node | None = None
@@ -80,6 +77,9 @@ class Fold:
         if self.fault is not None:
             return NOTHING
         self.damaged |= damaged
+        if event.seq == self.next_seq and _leaves_alone(event):
+            self.next_seq += event.count
+            return NOTHING
         try:
             return self._apply(event, damaged)
         except _Invalid as fault:
@@ -155,6 +155,11 @@ def classify(kind: str, ordinal: int, *, shadowed: Container[int], fault_ordinal
     return "current" if kind in SURFACE_TYPES else "log-only"
 
 
+def _leaves_alone(event: Event) -> bool:
+    """Say whether an event neither touches the surface nor claims to: most do not."""
+    return event.surface_op is None and event.source_event_seqs is None and event.type not in SURFACE_TYPES
+
+
 def _check_sources(event: Event, seq: int, shadowed: tuple[Node, ...]) -> None:
     sources = event.source_event_seqs
     if isinstance(sources, InvalidSurface):
@@ -164,9 +169,11 @@ def _check_sources(event: Event, seq: int, shadowed: tuple[Node, ...]) -> None:
             raise _Invalid("sourceEventSeqs must not be empty except on assistant/message")
         if len(set(sources)) != len(sources):
             raise _Invalid("sourceEventSeqs must not contain duplicates")
-        late = next((source for source in sources if source >= seq), None)
-        if late is not None:
+        if sources and max(sources) >= seq:
+            late = next(source for source in sources if source >= seq)
             raise _Invalid(f"sourceEventSeqs must reference earlier events: {late} >= current seq {seq}")
+    if not shadowed:
+        return
     cited = set(sources or ())
     missing = [str(node.seq) for node in shadowed if node.seq not in cited]
     if missing:

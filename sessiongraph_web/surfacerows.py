@@ -28,7 +28,7 @@ class SurfaceRows:
         node = change.added
         if node is None:
             return
-        places = [self._take(shadowed.ordinal) for shadowed in change.shadowed]
+        places = [self._take(shadowed.ordinal) for shadowed in change.shadowed] if change.shadowed else ()
         self._added[node.ordinal] = (places[0] if places else node.ordinal, node)
 
     def write(self) -> None:

@@ -377,11 +377,11 @@ def test_the_version_comes_from_the_name_where_the_header_has_none(stated: objec
     assert lines.decode_header(_header(version=stated), named_version=9).version == read
 
 
-def test_a_batch_is_whole_lines_of_plain_records() -> None:
-    """Many texts are decoded at once only if each of their lines is exactly one plain record."""
+def test_a_text_is_whole_lines_of_plain_records() -> None:
+    """The lines of a text are decoded at once only if each of them is exactly one plain record."""
     record = json.dumps(_user("x")).encode() + b"\n"
-    assert [len(found) for found in lines.decode_batch([record, record * 3]) or []] == [1, 3]
+    assert [len(lines.decode_text(record * times) or []) for times in (1, 3, 500)] == [1, 3, 500]
     inside = record.replace(b'"data": ', b'"data":\n')
     glued = record.rstrip() + record + b"\n"
     for odd in (b"\n" + record, record + b"\n", record[:-1], inside, glued, inside.rstrip() + record, b"null\n"):
-        assert lines.decode_batch([record, odd]) is None
+        assert lines.decode_text(record + odd) is None
