@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sessiongraph_web import resuming
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import sentence
 
 PLUGIN_NAME: Final = "sessiongraph-web"
 KIBI: Final = 1024
@@ -95,13 +96,17 @@ def load(
     given = {name: value for name, value in (values or {}).items() if value is not None}
     for name in given:
         if name not in _BY_NAME:
-            raise SessionGraphError("SESSION_QUERY_INVALID_CONFIG", f"unknown setting `{name}`", setting=name)
+            raise SessionGraphError(
+                "SESSION_QUERY_INVALID_CONFIG",
+                sentence("unknown setting `%(setting)s`", setting=name),
+                setting=name,
+            )
     checked: dict[str, Any] = {
         s.name: _check(s, given[s.name]) if s.name in given else s.default for s in SETTINGS
     }
     checked |= _paths(checked, os.environ if environ is None else environ, home or Path.home())
     if checked["default_limit"] > checked["max_limit"]:
-        raise _invalid(_BY_NAME["default_limit"], "must not be above `max_limit`")
+        raise _invalid(_BY_NAME["default_limit"], "setting `%(setting)s` must not be above `max_limit`")
     return Settings(**{f.name: checked[f.name] for f in fields(Settings)})
 
 
@@ -120,34 +125,33 @@ def _check(setting: Setting, value: object) -> Path | bool | int | str:
         return _check_path(setting, value)
     if isinstance(setting.default, bool):
         if not isinstance(value, bool):
-            raise _invalid(setting, "must be true or false")
+            raise _invalid(setting, "setting `%(setting)s` must be true or false")
         return value
     if isinstance(setting.default, str):
         return _check_command(setting, value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _invalid(setting, "must be a whole number")
+        raise _invalid(setting, "setting `%(setting)s` must be a whole number")
     if setting.minimum is not None and value < setting.minimum:
-        raise _invalid(setting, f"must be at least {setting.minimum}")
+        raise _invalid(setting, "setting `%(setting)s` must be at least %(minimum)s", minimum=setting.minimum)
     if setting.maximum is not None and value > setting.maximum:
-        raise _invalid(setting, f"must be at most {setting.maximum}")
+        raise _invalid(setting, "setting `%(setting)s` must be at most %(maximum)s", maximum=setting.maximum)
     return value
 
 
 def _check_command(setting: Setting, value: object) -> str:
     if not isinstance(value, str):
-        raise _invalid(setting, "must be a text")
+        raise _invalid(setting, "setting `%(setting)s` must be a text")
     if wrong := resuming.problem(value):
-        raise _invalid(setting, wrong)
+        raise _invalid(setting, "setting `%(setting)s` %(wrong)s", wrong=sentence(wrong))
     return value
 
 
 def _check_path(setting: Setting, value: object) -> Path:
     if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
-        raise _invalid(setting, "must be a path")
+        raise _invalid(setting, "setting `%(setting)s` must be a path")
     return Path(os.path.abspath(Path(value).expanduser()))  # noqa: PTH100 - symbolic links stay as they are
 
 
-def _invalid(setting: Setting, problem: str) -> SessionGraphError:
-    return SessionGraphError(
-        "SESSION_QUERY_INVALID_CONFIG", f"setting `{setting.name}` {problem}", setting=setting.name
-    )
+def _invalid(setting: Setting, problem: str, **variables: object) -> SessionGraphError:
+    detail = sentence(problem, setting=setting.name, **variables)
+    return SessionGraphError("SESSION_QUERY_INVALID_CONFIG", detail, setting=setting.name)

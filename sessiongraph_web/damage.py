@@ -9,21 +9,24 @@ from contextlib import contextmanager
 from typing import Final
 
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import N_
 
-_ROOM: Final = "; make room and run `sessiongraph-web index`."
-_NO_ACCESS: Final = "The index directory cannot be written; choose another with --index."
+_NO_ACCESS: Final = N_("The index directory cannot be written; choose another with --index.")
 _TROUBLE: Final = {
-    sqlite3.SQLITE_FULL: ("SESSION_QUERY_INDEX_FAILED", f"The disk that holds the index is full{_ROOM}"),
+    sqlite3.SQLITE_FULL: (
+        "SESSION_QUERY_INDEX_FAILED",
+        N_("The disk that holds the index is full; make room and run `sessiongraph-web index`."),
+    ),
     sqlite3.SQLITE_IOERR: (
         "SESSION_QUERY_INDEX_FAILED",
-        f"The disk that holds the index is full or fails{_ROOM}",
+        N_("The disk that holds the index is full or fails; make room and run `sessiongraph-web index`."),
     ),
     sqlite3.SQLITE_READONLY: ("SESSION_QUERY_INDEX_FAILED", _NO_ACCESS),
     sqlite3.SQLITE_PERM: ("SESSION_QUERY_INDEX_FAILED", _NO_ACCESS),
-    sqlite3.SQLITE_CANTOPEN: ("SESSION_QUERY_INDEX_FAILED", "The index cannot be opened."),
-    sqlite3.SQLITE_NOMEM: ("SESSION_QUERY_INDEX_FAILED", "There is not enough memory for the index."),
-    sqlite3.SQLITE_BUSY: ("SESSION_QUERY_INDEX_FAILED", "Another program holds the index; try again."),
-    sqlite3.SQLITE_LOCKED: ("SESSION_QUERY_INDEX_FAILED", "Another program holds the index; try again."),
+    sqlite3.SQLITE_CANTOPEN: ("SESSION_QUERY_INDEX_FAILED", N_("The index cannot be opened.")),
+    sqlite3.SQLITE_NOMEM: ("SESSION_QUERY_INDEX_FAILED", N_("There is not enough memory for the index.")),
+    sqlite3.SQLITE_BUSY: ("SESSION_QUERY_INDEX_FAILED", N_("Another program holds the index; try again.")),
+    sqlite3.SQLITE_LOCKED: ("SESSION_QUERY_INDEX_FAILED", N_("Another program holds the index; try again.")),
     sqlite3.SQLITE_INTERRUPT: ("SESSION_QUERY_ABORTED", None),
 }
 _ERRNO: Final = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from sessiongraph_web.language import Sentence, sentence
+
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
@@ -67,14 +69,20 @@ class SessionGraphError(Exception):
 
     `code` is one of `CODES`. `detail` is a sentence safe to show to the caller, more exact than the code's
     own; `fields` are facts for machines (`parameter`, `candidates`). Paths, SQL and query text never go here.
+    Logs and tools take `detail`, which is English; the edges show what is `said` to a reader.
     """
 
-    def __init__(self, code: str, detail: str | None = None, **fields: object) -> None:
+    def __init__(self, code: str, detail: str | Sentence | None = None, **fields: object) -> None:
         self.code = code
         self.meaning = CODES[code]
-        self.detail = detail or self.meaning.sentence
+        self.sentence = detail if isinstance(detail, Sentence) else sentence(detail or self.meaning.sentence)
+        self.detail = str(self.sentence)
         self.fields = fields
         super().__init__(f"{code}: {self.detail}")
+
+    def said(self) -> str:
+        """Return the sentence in the language of the moment."""
+        return self.sentence.said()
 
 
 def not_found() -> SessionGraphError:
@@ -82,6 +90,7 @@ def not_found() -> SessionGraphError:
     return SessionGraphError("SESSION_QUERY_SESSION_NOT_FOUND")
 
 
-def invalid_parameter(parameter: str, problem: str) -> SessionGraphError:
-    """Return the 400 that names a request parameter and says what is wrong with it."""
-    return SessionGraphError("SESSION_QUERY_INVALID_FILTER", f"`{parameter}` {problem}", parameter=parameter)
+def invalid_parameter(parameter: str, problem: str, **variables: object) -> SessionGraphError:
+    """Return the 400 that names a request parameter (`%(parameter)s`) and says what is wrong with it."""
+    detail = sentence(problem, parameter=parameter, **variables)
+    return SessionGraphError("SESSION_QUERY_INVALID_FILTER", detail, parameter=parameter)

@@ -63,7 +63,9 @@ def zip_download(
     while chunks are taken raises: the archive is then cut, and cannot be taken for a whole one.
     """
     if raw and redact:
-        raise invalid_parameter("format", "`raw` cannot be masked, so it is for the owner, without `redact`")
+        raise invalid_parameter(
+            "format", "`%(parameter)s`: `raw` cannot be masked, so it is for the owner, without `redact`"
+        )
     logtext.require(root.path)
     sources = list({source.log_id: source for source in (root, *descendants)}.values())
     packer = Packer(attachments, limits, redact=redact, raw=raw)

@@ -152,6 +152,7 @@ class ShareRequest:
     log_id: int | None = None
     descendants: bool = False
     workspace: str | None = None
+    among: tuple[str, ...] = ()  # without either, an offer lets one choose: of these workspaces, or of all
     days: int = SHARE_DAYS
     label: str = ""
 
@@ -293,21 +294,25 @@ def parse_set(given: Given, settings: Settings) -> SetRequest:
     )
 
 
-def parse_share(given: Given, _settings: Settings) -> ShareRequest:
-    """Read what is to be shared: exactly one of a session and a workspace."""
+def parse_share(given: Given, _settings: Settings, *, offered: bool = False) -> ShareRequest:
+    """Read what is to be shared: exactly one of a session and a workspace; what is only `offered` may be open."""
     parameters = Parameters(given)
     parameters.only(SHARE_PARAMETERS)
-    session, workspace = parameters.text("session"), parameters.text("workspace")
-    if (session is None) == (workspace is None):
-        raise invalid_parameter("session", "or `workspace` must be given, and not both")
+    among = parameters.texts("workspace") if offered else ()
+    session, workspace = parameters.text("session"), None if len(among) > 1 else parameters.text("workspace")
+    if (session is None) == (workspace is None) and not (offered and session is None):
+        raise invalid_parameter("session", "`%(parameter)s` or `workspace` must be given, and not both")
     days = parameters.whole("days")
     if days is not None and not 1 <= days <= MOST_SHARE_DAYS:
-        raise invalid_parameter("days", f"must be a whole number from 1 to {MOST_SHARE_DAYS}")
+        raise invalid_parameter(
+            "days", "`%(parameter)s` must be a whole number from 1 to %(maximum)s", maximum=MOST_SHARE_DAYS
+        )
     return ShareRequest(
         session=session and _known_id(session),
         log_id=parameters.whole("log"),
         descendants=parameters.flag("descendants") or False,
         workspace=workspace,
+        among=among if workspace is None else (),
         days=SHARE_DAYS if days is None else days,
         label=parameters.text("label") or "",
     )

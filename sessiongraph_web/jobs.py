@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import Sentence
 from sessiongraph_web.logs import Limits
 from sessiongraph_web.models import Header
 
@@ -81,7 +82,7 @@ class Trouble:
     """Why a job could not be done, as far as it may be told."""
 
     code: str
-    detail: str
+    detail: Sentence
 
     def error(self) -> SessionGraphError:
         return SessionGraphError(self.code, self.detail)

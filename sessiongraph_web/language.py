@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ LOCALES: Final = Path(__file__).resolve().parent / "locales"
 ENGLISH: Final = "en"
 LANGUAGES: Final[dict[str, str]] = {ENGLISH: "English", "zh": "中文"}  # by primary subtag, each named in itself
 TAGS: Final[dict[str, str]] = {ENGLISH: "en", "zh": "zh-Hans"}  # as pages say it to browsers
+GAPS: Final[dict[str, str]] = {ENGLISH: " ", "zh": ""}  # between two sentences
 MAX_RANGES: Final = 40  # of an Accept-Language that are looked at
 NARROW_SPACE: Final = "\u202f"  # between groups of three digits
 
@@ -83,6 +85,32 @@ def gettext(message: str, /, **variables: object) -> str:
 def pgettext(context: str, message: str, /, **variables: object) -> str:
     """Return a word whose translation depends on what it is said of."""
     return _filled(_catalogue(current()).pgettext(context, message), variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence that is said later, maybe by another process: its text is English, `said` follows the reader.
+
+    A variable may be a sentence too.
+    """
+
+    template: str
+    variables: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return _filled(self.template, self.variables)
+
+    def said(self) -> str:
+        """Return it in the language of the moment."""
+        said = {
+            name: value.said() if isinstance(value, Sentence) else value for name, value in self.variables.items()
+        }
+        return gettext(self.template, **said)
+
+
+def sentence(template: str, /, **variables: object) -> Sentence:
+    """Return a sentence to be said later. Variables stand in it as `%(name)s`."""
+    return Sentence(template, variables)
 
 
 def ngettext(one: str, many: str, number: int, /, **variables: object) -> str:

@@ -18,6 +18,7 @@ from sessiongraph_web.export import Download, Member, Pages, Source, set_downloa
 from sessiongraph_web.exporttext import Format as TextFormat
 from sessiongraph_web.exporttext import text_download
 from sessiongraph_web.filters import ExportRequest, SessionRequest
+from sessiongraph_web.language import Sentence, sentence
 from sessiongraph_web.reading import LogReader
 
 MOST_SESSIONS: Final = 200  # of one set
@@ -59,7 +60,7 @@ class Chosen:
 def choose(view: View, caller: Caller, found: Sequence[SessionSummary], complete: bool) -> Chosen:
     """Find the logs of a set of sessions; one that cannot be read now is told, not fatal."""
     if len(found) > MOST_SESSIONS:
-        raise _too_much(f"{MOST_SESSIONS} sessions")
+        raise _too_much(sentence("%(number)s sessions", number=MOST_SESSIONS))
     members, unreachable, size = [], [], 0
     for summary in found:
         try:
@@ -71,7 +72,7 @@ def choose(view: View, caller: Caller, found: Sequence[SessionSummary], complete
         else:
             members.append(Member(source(view, located), summary))
     if size > MOST_BYTES:
-        raise _too_much(f"{MOST_BYTES // GIBI} GiB of stored logs")
+        raise _too_much(sentence("%(number)s GiB of stored logs", number=MOST_BYTES // GIBI))
     return Chosen(members, size, unreachable, complete)
 
 
@@ -124,15 +125,14 @@ def _authorized(view: View, caller: Caller, request: ExportRequest | SessionRequ
     return located
 
 
-def _too_much(bound: str) -> SessionGraphError:
-    return SessionGraphError(
-        "SESSION_QUERY_INVALID_FILTER", f"One archive holds at most {bound}; narrow the search or the time."
-    )
+def _too_much(bound: Sentence) -> SessionGraphError:
+    detail = sentence("One archive holds at most %(bound)s; narrow the search or the time.", bound=bound)
+    return SessionGraphError("SESSION_QUERY_INVALID_FILTER", detail)
 
 
 def _text(view: View, caller: Caller, root: Located, request: ExportRequest) -> Download:
     if request.descendants:
-        raise invalid_parameter("descendants", "is for the ZIP; a text holds one session")
+        raise invalid_parameter("descendants", "`%(parameter)s` is for the ZIP; a text holds one session")
     return text_download(
         source(view, root),
         view.summary(caller, root),

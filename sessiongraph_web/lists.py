@@ -136,7 +136,7 @@ def _machine(view: View, request: StatusRequest) -> dict[str, Any]:
 
 def _check_workspaces(caller: Caller, asked: tuple[str, ...]) -> None:
     if asked and not caller.is_owner:
-        raise invalid_parameter("workspace", "is for the owner; you see your own workspaces only")
+        raise invalid_parameter("workspace", "`%(parameter)s` is for the owner; you see your own workspaces only")
 
 
 @contextmanager
@@ -202,9 +202,7 @@ class _Liveness:
             row = (
                 self.view.require_catalog().execute("SELECT path FROM log WHERE log_id = ?", (log_id,)).fetchone()
             )
-            self.known[log_id] = (
-                self.view.locks.is_held(self.view.path(log_id, row["path"])) if row else None
-            )
+            self.known[log_id] = self.view.locks.is_held(self.view.path(log_id, row["path"])) if row else None
         return self.known[log_id]
 
 

@@ -21,6 +21,7 @@ from sessiongraph_web.discovery import discover as discover
 from sessiongraph_web.discovery import locate as locate
 from sessiongraph_web.discovery import named_version
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import sentence
 from sessiongraph_web.locks import is_live as is_live
 from sessiongraph_web.models import Fault, FrameEnd, Header, Resume, Unit
 from sessiongraph_web.naming import folder_name as folder_name
@@ -176,4 +177,5 @@ def _opened(path: Path) -> Iterator[frames.File]:
 
 def _unreadable(error: OSError) -> SessionGraphError:
     reason = error.strerror or type(error).__name__
-    return SessionGraphError("SESSION_QUERY_PERSISTENCE_FAILED", f"This log cannot be read: {reason}.")
+    detail = sentence("This log cannot be read: %(reason)s.", reason=reason)
+    return SessionGraphError("SESSION_QUERY_PERSISTENCE_FAILED", detail)

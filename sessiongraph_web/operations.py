@@ -47,6 +47,7 @@ from sessiongraph_web.filters import (
 )
 from sessiongraph_web.following import Followed
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.language import sentence
 from sessiongraph_web.refresher import Refresher
 from sessiongraph_web.rows import never
 from sessiongraph_web.tokens import Tokens
@@ -139,10 +140,13 @@ class SessionGraph:
         """Read one whole event with its neighbours."""
         for name, count in (("before", request.before), ("after", request.after)):
             if not 0 <= count <= self.settings.read_window_max:
-                raise SessionGraphError(
-                    "SESSION_QUERY_INVALID_WINDOW",
-                    f"`{name}` must be a whole number between 0 and {self.settings.read_window_max}",
+                maximum = self.settings.read_window_max
+                detail = sentence(
+                    "`%(parameter)s` must be a whole number between 0 and %(maximum)s",
+                    parameter=name,
+                    maximum=maximum,
                 )
+                raise SessionGraphError("SESSION_QUERY_INVALID_WINDOW", detail)
         return self._read(lambda view: reads.event(view, caller, request))
 
     def written(self, caller: Caller, request: EventRequest) -> WrittenEvent:
@@ -184,7 +188,7 @@ class SessionGraph:
             return self.timeline(caller, asked).sessions, True
         page = self.search(caller, replace(request.search, limit=most, cursor=None, group="session"))
         if page.partial:
-            raise invalid_parameter("q", "took too long to find; narrow it")
+            raise invalid_parameter("q", "`%(parameter)s` took too long to find; narrow it")
         return [hit.session for hit in page.sessions], page.ranked_exactly
 
     def attachment(self, caller: Caller, request: SessionRequest, sha256: str) -> Download:

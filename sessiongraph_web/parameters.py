@@ -10,6 +10,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter
+from sessiongraph_web.language import sentence
 
 MAX_VALUES: Final = 500  # of one parameter
 MAX_SHOWN_NAME: Final = 64  # of an unknown parameter, in characters
@@ -38,15 +39,17 @@ class Parameters:
         for name in self.values:
             if name not in known:
                 shown = name[:MAX_SHOWN_NAME].encode(errors="replace").decode()
-                raise invalid_parameter(shown, f"is unknown here; known are {', '.join(known)}")
+                raise invalid_parameter(
+                    shown, "`%(parameter)s` is unknown here; known are %(known)s", known=", ".join(known)
+                )
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return the different values, in the order given, exactly as written."""
         values = tuple(dict.fromkeys(value for value in self.values.get(name, ()) if value))
         if len(values) > MAX_VALUES:
-            raise invalid_parameter(name, f"has more than {MAX_VALUES} values")
+            raise invalid_parameter(name, "`%(parameter)s` has more than %(maximum)s values", maximum=MAX_VALUES)
         if not all(map(is_unicode, values)):
-            raise invalid_parameter(name, "is not valid Unicode")
+            raise invalid_parameter(name, "`%(parameter)s` is not valid Unicode")
         return values
 
     def words(self, name: str, allowed: Collection[str] | None = None) -> tuple[str, ...]:
@@ -55,14 +58,16 @@ class Parameters:
         words = Parameters({name: split}).texts(name)
         for word in words:
             if allowed is not None and word not in allowed:
-                raise invalid_parameter(name, f"must be among {', '.join(allowed)}")
+                raise invalid_parameter(
+                    name, "`%(parameter)s` must be among %(allowed)s", allowed=", ".join(allowed)
+                )
         return words
 
     def text(self, name: str) -> str | None:
         """Return the one value; several that differ are an error."""
         values = tuple(dict.fromkeys(value for value in self.values.get(name, ()) if value))
         if len(values) > 1:
-            raise invalid_parameter(name, "is given more than once, with different values")
+            raise invalid_parameter(name, "`%(parameter)s` is given more than once, with different values")
         return values[0] if values else None
 
     def choice(self, name: str, allowed: Sequence[str]) -> Any:
@@ -71,7 +76,9 @@ class Parameters:
         if value is None:
             return allowed[0]
         if value not in allowed:
-            raise invalid_parameter(name, f"must be one of {', '.join(allowed)}")
+            raise invalid_parameter(
+                name, "`%(parameter)s` must be one of %(allowed)s", allowed=", ".join(allowed)
+            )
         return value
 
     def flag(self, name: str) -> bool | None:
@@ -80,7 +87,7 @@ class Parameters:
         if value is None:
             return None
         if value.lower() not in _TRUE | _FALSE:
-            raise invalid_parameter(name, "must be 1 or 0")
+            raise invalid_parameter(name, "`%(parameter)s` must be 1 or 0")
         return value.lower() in _TRUE
 
     def whole(self, name: str) -> int | None:
@@ -90,7 +97,7 @@ class Parameters:
             return None
         number = _whole(value)
         if number is None or not 0 <= number <= _MAX_WHOLE:
-            raise invalid_parameter(name, "must be a whole number, not negative")
+            raise invalid_parameter(name, "`%(parameter)s` must be a whole number, not negative")
         return number
 
     def limit(self, default: int, maximum: int) -> int:
@@ -100,7 +107,7 @@ class Parameters:
         if number is None or not 1 <= number <= maximum:
             raise SessionGraphError(
                 "SESSION_QUERY_INVALID_LIMIT",
-                f"`limit` must be a whole number from 1 to {maximum}",
+                sentence("`limit` must be a whole number from 1 to %(maximum)s", maximum=maximum),
                 parameter="limit",
                 maximum=maximum,
             )
@@ -113,7 +120,11 @@ class Parameters:
         if number is None or not 0 <= number <= maximum:
             raise SessionGraphError(
                 "SESSION_QUERY_INVALID_WINDOW",
-                f"`{name}` must be a whole number from 0 to {maximum}",
+                sentence(
+                    "`%(parameter)s` must be a whole number from 0 to %(maximum)s",
+                    parameter=name,
+                    maximum=maximum,
+                ),
                 parameter=name,
                 maximum=maximum,
             )
@@ -127,13 +138,15 @@ class Parameters:
         try:
             return ZoneInfo(name).key
         except (ValueError, OSError, KeyError) as error:
-            raise invalid_parameter("tz", "must be the name of a time zone, such as Asia/Shanghai") from error
+            raise invalid_parameter(
+                "tz", "`%(parameter)s` must be the name of a time zone, such as Asia/Shanghai"
+            ) from error
 
     def day(self, name: str) -> str | None:
         """Return a day as `YYYY-MM-DD`."""
         value = self.text(name)
         if value is not None and _date(value) is None:
-            raise invalid_parameter(name, "must be a day, as in 2026-11-30")
+            raise invalid_parameter(name, "`%(parameter)s` must be a day, as in 2026-11-30")
         return value
 
     def moment(self, name: str, zone: str, *, is_end: bool = False) -> int | None:
@@ -147,8 +160,11 @@ class Parameters:
                 return _end_of_day(day, ZoneInfo(zone)) if is_end else _start_of_day(day, ZoneInfo(zone))
             return _moment(value, is_end=is_end)
         except (ValueError, OverflowError) as error:
-            problem = "must be a time with its offset, as in 2026-11-30T08:00:00Z, or a day, as in 2026-11-30"
-            raise invalid_parameter(name, problem) from error
+            raise invalid_parameter(
+                name,
+                "`%(parameter)s` must be a time with its offset, as in 2026-11-30T08:00:00Z,"
+                " or a day, as in 2026-11-30",
+            ) from error
 
 
 def is_unicode(text: str) -> bool:
@@ -159,7 +175,7 @@ def is_unicode(text: str) -> bool:
 def in_order(first_name: str, first: int | None, last_name: str, last: int | None) -> None:
     """Refuse a range whose beginning lies after its end."""
     if first is not None and last is not None and first > last:
-        raise invalid_parameter(first_name, f"must not be after `{last_name}`")
+        raise invalid_parameter(first_name, "`%(parameter)s` must not be after `%(last)s`", last=last_name)
 
 
 def _whole(text: str) -> int | None:

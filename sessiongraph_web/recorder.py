@@ -11,6 +11,7 @@ from typing import Final, Self
 from sessiongraph_web import schema, tokenizer
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.jobs import Job, LogResult, LogTask
+from sessiongraph_web.language import sentence
 from sessiongraph_web.logwriter import LogWriter, State, can_resume
 
 HEADLESS: Final = frozenset({"bad_header", "not_zstd", "empty_file", "not_readable"})
@@ -66,9 +67,8 @@ class Recorder:
             if isinstance(error, SessionGraphError):
                 raise
             reason = error.strerror or type(error).__name__
-            raise SessionGraphError(
-                "SESSION_QUERY_PERSISTENCE_FAILED", f"This log cannot be read: {reason}."
-            ) from error
+            detail = sentence("This log cannot be read: %(reason)s.", reason=reason)
+            raise SessionGraphError("SESSION_QUERY_PERSISTENCE_FAILED", detail) from error
         return result
 
     def remove(self, log_ids: Iterable[int]) -> None:

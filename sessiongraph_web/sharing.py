@@ -19,11 +19,14 @@ DAY_MS: Final = 86_400_000
 def offer(view: View, caller: Caller, request: ShareRequest) -> ShareOffer:
     """Say what a request to share would open."""
     located = _session(view, caller, request)
-    if located is None:
-        _check_workspace(view, caller, request)
+    known = [] if located else _workspaces(view, caller)
+    if request.workspace is not None and request.workspace not in known:
+        raise invalid_parameter("workspace", "`%(parameter)s` is not the exact directory of any session")
+    is_open = located is None and request.workspace is None
     return ShareOffer(
         session=view.summary(caller, located) if located else None,
         workspace=request.workspace,
+        choices=[cwd for cwd in known if cwd in request.among or not request.among] if is_open else [],
         with_descendants=request.descendants,
         days=request.days,
         label=request.label,
@@ -53,7 +56,7 @@ def grants(view: View, private: Tokens) -> list[Grant]:
 def revoke(private: Tokens, token_id: str) -> None:
     """End a grant, and every sign-in made with it."""
     if not private.revoke(token_id):
-        raise invalid_parameter("token", "names no grant that is in force")
+        raise invalid_parameter("token", "`%(parameter)s` names no grant that is in force")
 
 
 def _session(view: View, caller: Caller, request: ShareRequest) -> Located | None:
@@ -62,14 +65,14 @@ def _session(view: View, caller: Caller, request: ShareRequest) -> Located | Non
     located = view.find(caller, request.session, request.log_id)
     view.check_header(located)
     if located.cwd is None:
-        raise invalid_parameter("session", "has no workspace, so it is yours alone")
+        raise invalid_parameter("session", "`%(parameter)s` has no workspace, so it is yours alone")
     return located
 
 
-def _check_workspace(view: View, caller: Caller, request: ShareRequest) -> None:
+def _workspaces(view: View, caller: Caller) -> list[str]:
+    """Return the workspaces that can be shared, latest activity first."""
     found = lists.workspaces(view, caller, view.note()).workspaces
-    if request.workspace not in {workspace.cwd for workspace in found}:
-        raise invalid_parameter("workspace", "is not the exact directory of any session")
+    return [workspace.cwd for workspace in found if workspace.cwd is not None]
 
 
 def _grant(view: View, token: Token) -> Grant:

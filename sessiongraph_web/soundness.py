@@ -7,9 +7,10 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
-from sessiongraph_web import schema
+from sessiongraph_web import schema, trust
 from sessiongraph_web.damage import translated
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import sentence
 
 Identity = tuple[int, int, int]
 
@@ -49,19 +50,26 @@ def check_tables(connection: sqlite3.Connection, ddl: str) -> None:
     """Raise SESSIONGRAPH_CORRUPT unless every table and index is there, made as it is made today."""
     missing = _described(ddl) - _description(connection)
     if missing:
-        raise SessionGraphError("SESSIONGRAPH_CORRUPT", f"{min(missing)[0]} is missing or of another make")
+        raise SessionGraphError(
+            "SESSIONGRAPH_CORRUPT", sentence("%(name)s is missing or of another make", name=min(missing)[0])
+        )
 
 
 def check_pages(connection: sqlite3.Connection) -> None:
     """Raise SESSIONGRAPH_CORRUPT if SQLite finds fault with the file's pages."""
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
-        raise SessionGraphError("SESSIONGRAPH_CORRUPT", " ".join(str(found).split()))
+        raise SessionGraphError(
+            "SESSIONGRAPH_CORRUPT",
+            sentence("SQLite finds fault with it: %(fault)s", fault=" ".join(str(found).split())),
+        )
 
 
 def check_terms(connection: sqlite3.Connection) -> None:
-    """Raise if the full-text index contradicts itself. It needs a writer; `quick_check` sees none of this."""
+    """Raise if the full-text index contradicts itself or the entries. It needs a writer; `quick_check` sees none of
+    this, and FTS5's own check finds an empty index in order."""
     connection.execute("INSERT INTO entry_fts (entry_fts) VALUES ('integrity-check')")
+    trust.check_terms(connection)
 
 
 @cache

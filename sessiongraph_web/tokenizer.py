@@ -20,6 +20,7 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.excerpts import Excerpt as Excerpt
 from sessiongraph_web.excerpts import Span
 from sessiongraph_web.excerpts import snippet as snippet
+from sessiongraph_web.language import sentence
 
 TOKENIZER_VERSION: Final = 1  # raise it with any change of what `index_text` returns
 MAX_QUERY_CHARACTERS: Final = 4096
@@ -144,7 +145,7 @@ def parse(query: str, match: Match = "terms") -> Query:
     if len(text) > MAX_QUERY_CHARACTERS:
         raise SessionGraphError(
             "SESSION_QUERY_INVALID_QUERY",
-            f"The query is longer than {MAX_QUERY_CHARACTERS:,} characters.",
+            sentence("The query is longer than %(limit)s characters.", limit=format(MAX_QUERY_CHARACTERS, ",")),
             limit=MAX_QUERY_CHARACTERS,
         )
     text = literal.collapse(text)

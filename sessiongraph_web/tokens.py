@@ -19,6 +19,7 @@ import msgspec
 from sessiongraph_web import access
 from sessiongraph_web.access import Caller
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter
+from sessiongraph_web.language import sentence
 
 Kind = Literal["token", "link", "browser"]
 
@@ -101,11 +102,13 @@ class Tokens:
         """Give access until `expires_at` (Unix ms) and return the secret, which can never be read again."""
         grant = access.to_grant(caller)
         if access.from_grant(grant) == access.NOBODY:
-            raise invalid_parameter("workspace", "is not something that access can be given to")
+            raise invalid_parameter("workspace", "`%(parameter)s` is not something that access can be given to")
         if expires_at <= self._now():
-            raise invalid_parameter("expires", "must be in the future")
+            raise invalid_parameter("expires", "`%(parameter)s` must be in the future")
         if len(label) > LABEL_LENGTH_MAX:
-            raise invalid_parameter("label", f"must have at most {LABEL_LENGTH_MAX} characters")
+            raise invalid_parameter(
+                "label", "`%(parameter)s` must have at most %(maximum)s characters", maximum=LABEL_LENGTH_MAX
+            )
         with self._transaction():
             self._forget()
             return self._insert(kind, label, grant, expires_at)
@@ -268,7 +271,10 @@ def _unusable() -> SessionGraphError:
 def _foreign() -> SessionGraphError:
     return SessionGraphError(
         "SESSION_QUERY_INVALID_CONFIG",
-        f"`{FILE}` in the index directory is damaged or not ours; move it away, and every sign-in with it.",
+        sentence(
+            "`%(file)s` in the index directory is damaged or not ours; move it away, and every sign-in with it.",
+            file=FILE,
+        ),
     )
 
 

@@ -35,7 +35,8 @@ def check(tool: Tool, given: object) -> Arguments:
 
 
 def _bad(problems: list[str]) -> SessionGraphError:
-    return SessionGraphError("INVALID_ARGS", "invalid arguments: " + "; ".join(problems))
+    detail = f"invalid arguments: {'; '.join(problems)}"
+    return SessionGraphError("INVALID_ARGS", detail)
 
 
 def _wrong(tool: Tool, name: str, value: object) -> Iterator[str]:

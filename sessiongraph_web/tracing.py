@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import sentence
 from sessiongraph_web.models import Event, Fault, Surface, Unit
 from sessiongraph_web.surface import Fold, classify
 
@@ -79,7 +80,8 @@ def lineage(records: Sequence[Record[T]], target: str) -> Lineage[T]:
     by_id = {record.id: record for record in records}
     found = by_id.get(target)
     if found is None:
-        raise SessionGraphError("SESSION_QUERY_SESSION_NOT_FOUND", f'session "{target}" not found')
+        message = sentence('session "%(id)s" not found', id=target)
+        raise SessionGraphError("SESSION_QUERY_SESSION_NOT_FOUND", message)
     ancestors, unresolved = _ancestors(by_id, found)
     return Lineage(
         target=found.value,
@@ -96,7 +98,7 @@ def _ancestors(by_id: dict[str, Record[T]], target: Record[T]) -> tuple[list[Rec
     parent = target.parent
     while parent is not None:
         if parent in seen:
-            message = f'session lineage contains a cycle at "{parent}"'
+            message = sentence('session lineage contains a cycle at "%(id)s"', id=parent)
             raise SessionGraphError("SESSION_QUERY_INVALID_LINEAGE", message)
         seen.add(parent)
         record = by_id.get(parent)
@@ -168,10 +170,10 @@ def event_trace(units: Iterable[Unit], seq: int, *, session_id: str) -> EventRel
         elif target is not None and isinstance(event.source_event_seqs, list) and seq in event.source_event_seqs:
             derived.append(event.seq)
     if target is None:
-        message = f'session "{session_id}" has no event at seq {seq}'
+        message = sentence('session "%(id)s" has no event at seq %(seq)s', id=session_id, seq=seq)
         raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND", message)
     if fold.fault is not None:
-        message = f"invalid session surface: {fold.fault}"
+        message = sentence("invalid session surface: %(fault)s", fault=fold.fault)
         raise SessionGraphError("SESSION_QUERY_INVALID_SURFACE", message)
     chain = [seqs[ordinal] for ordinal in _chain(replaced_by, target.ordinal)]
     return EventRelations(

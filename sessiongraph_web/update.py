@@ -239,7 +239,7 @@ class Update:
             raise outcome.error()
         database = schema.database_name(job.cwd)
         findings = Findings()
-        self._condemn(self.places[database], outcome.detail, findings)
+        self._condemn(self.places[database], str(outcome.detail), findings)
         self.ledger.expect_workspaces([job.cwd])
         return self._done(*self._again(job, findings))
 

@@ -120,10 +120,10 @@ def attempt(job: Job, watch: _Watch) -> JobResult | Trouble:
     try:
         return _do(job, watch)
     except SessionGraphError as error:
-        return Trouble(error.code, error.detail)
+        return Trouble(error.code, error.sentence)
     except (sqlite3.Error, OSError) as error:
         meant = failure(error)
-        return Trouble(meant.code, meant.detail)
+        return Trouble(meant.code, meant.sentence)
 
 
 def _do(job: Job, watch: _Watch) -> JobResult:

@@ -28,6 +28,11 @@ KEYWORDS = {
     "gettext": None,
     "ngettext": (1, 2),
     "pgettext": ((1, "c"), 2),
+    "sentence": None,
+    "Meaning": (3,),
+    "SessionGraphError": (2,),
+    "invalid_parameter": (2,),
+    "_invalid": (2,),
 }
 WIDTH = 110
 HEADERS = ("Language", "Plural-Forms", "MIME-Version", "Content-Type", "Content-Transfer-Encoding")

@@ -21,6 +21,7 @@ from sessiongraph_web.access import NOBODY, Caller
 from sessiongraph_web.answers import Answer
 from sessiongraph_web.config import Settings
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter, not_found
+from sessiongraph_web.language import sentence
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.web import app, links, live, render
 from sessiongraph_web.web.downloads import Streamed
@@ -141,7 +142,7 @@ def failure(datasette: Datasette, request: Request, caller: Caller, error: Sessi
     """Render an error for a page or its twin. It repeats nothing of the request."""
     status = 300 if "logs" in error.fields else error.meaning.status
     if _wants_json(request):
-        body = error_body(error.detail, status) | {"code": error.code} | error.fields | _choices(request, error)
+        body = error_body(error.said(), status) | {"code": error.code} | error.fields | _choices(request, error)
         return _json(request, body, status)
     return _html(datasette, request, caller, "error.html", {"error": error, "status": status}, status)
 
@@ -202,7 +203,9 @@ def _fault(datasette: Datasette, request: Request, caller: Caller) -> Response:
     """Log a fault of ours whole, and show the reader its number alone."""
     number = secrets.token_hex(4)
     _LOG.exception("request %s failed", number)
-    detail = f"Something went wrong on the server; its log has the reason under {number}."
+    detail = sentence(
+        "Something went wrong on the server; its log has the reason under %(number)s.", number=number
+    )
     return failure(
         datasette, request, caller, SessionGraphError("SESSION_QUERY_TOOL_FAILED", detail, request_id=number)
     )
@@ -220,7 +223,7 @@ def _admit(caller: Caller, access: Access) -> None:
 def _check_names(parameters: Parameters, terms: Terms) -> None:
     for name in parameters:
         if name not in terms.parameters:
-            raise invalid_parameter(name[:NAME_CHARS], "is not a parameter here")
+            raise invalid_parameter(name[:NAME_CHARS], "`%(parameter)s` is not a parameter here")
 
 
 def _asked(datasette: Datasette, request: Request, view: View, caller: Caller, posted: bytes) -> Asked:
@@ -245,7 +248,9 @@ def _parameters(encoded: str) -> dict[str, list[str]]:
     try:
         return parse_qs(encoded, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
     except ValueError as error:
-        raise invalid_parameter("query string", f"holds more than {MAX_PARAMETERS} parameters") from error
+        raise invalid_parameter(
+            "query string", "`%(parameter)s` holds more than %(maximum)s parameters", maximum=MAX_PARAMETERS
+        ) from error
 
 
 def _is_zone(name: str) -> bool:

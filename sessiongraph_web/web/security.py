@@ -19,6 +19,7 @@ from sessiongraph_web import access, language
 from sessiongraph_web.access import Caller
 from sessiongraph_web.config import PLUGIN_NAME
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import sentence
 from sessiongraph_web.web import app, http, links, live, render, routes, signin
 from sessiongraph_web.web.databases import Databases, Files
 
@@ -178,7 +179,7 @@ def start(datasette: Datasette, argv: Sequence[str]) -> None:
             check_bind(served[0], allowed_hosts(datasette))
         signin.greet(datasette, argv)
     except SessionGraphError as error:
-        raise StartupError(error.detail) from error
+        raise StartupError(error.said()) from error
 
 
 def close(datasette: Datasette) -> None:
@@ -220,8 +221,12 @@ def check_bind(host: str, allow_hosts: Collection[str]) -> None:
     if not names and not is_loopback(host):
         raise SessionGraphError(
             "SESSION_QUERY_INVALID_CONFIG",
-            f"Listening on {host} would offer every session of every workspace on this machine to the network,"
-            " behind nothing but a sign-in; name the hosts it may be reached under with --allow-host.",
+            sentence(
+                "Listening on %(host)s would offer every session of every workspace on this machine to the"
+                " network, behind nothing but a sign-in; name the hosts it may be reached under with"
+                " --allow-host.",
+                host=host,
+            ),
             setting="allow_hosts",
         )
 
@@ -230,7 +235,7 @@ def not_found(datasette: Datasette, request: Request) -> Response:
     """Return the one answer to what is missing, foreign or forbidden; only its format follows the request."""
     error = SessionGraphError("SESSION_QUERY_SESSION_NOT_FOUND", "There is nothing here that you may see.")
     if _wants_json(request):
-        return _json(error_body(error.detail, 404) | {"code": error.code})
+        return _json(error_body(error.said(), 404) | {"code": error.code})
     frame = render.Frame(caller=access.NOBODY, links=links.Links(datasette.setting("base_url")))
     body = render.page(datasette, "error.html", frame, {"error": error, "status": 404})
     return Response(body, 404, content_type="text/html; charset=utf-8")
@@ -241,7 +246,7 @@ def not_signed_in(datasette: Datasette, request: Request) -> Response:
     headers = {"www-authenticate": 'Bearer realm="sessiongraph"'}
     if _wants_json(request):
         error = SessionGraphError("SESSIONGRAPH_UNAUTHENTICATED")
-        return _json(error_body(error.detail, 401) | {"code": error.code}, headers)
+        return _json(error_body(error.said(), 401) | {"code": error.code}, headers)
     return signin.page(
         datasette, request, onward=request.full_path, problem="needed", status=401, headers=headers
     )
@@ -286,7 +291,7 @@ def _refusal(request: Request, hosts: Collection[str]) -> Response | None:
 
 def _failed(datasette: Datasette, request: Request, error: SessionGraphError) -> Response:
     if _wants_json(request):
-        return _json(error_body(error.detail, error.meaning.status) | {"code": error.code})
+        return _json(error_body(error.said(), error.meaning.status) | {"code": error.code})
     return http.failure(datasette, request, access.NOBODY, error)
 
 

@@ -76,7 +76,7 @@ def test_an_error_says_its_code_and_its_detail() -> None:
 
 def test_a_wrong_parameter_is_named() -> None:
     """The 400 says which parameter and what is wrong with it."""
-    error = invalid_parameter("kinds", "is unknown")
+    error = invalid_parameter("kinds", "`%(parameter)s` is unknown")
 
     assert (error.code, error.detail) == ("SESSION_QUERY_INVALID_FILTER", "`kinds` is unknown")
     assert (error.meaning.status, error.fields) == (400, {"parameter": "kinds"})
