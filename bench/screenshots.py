@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Photograph every page of the demo: wide and 360 px, light and dark, with Chromium through Playwright.
 
-    bench/screenshots.py DIRECTORY [--only NAME …] [--whole] [--sessions STORE --index INDEX]
+    bench/screenshots.py DIRECTORY [--language zh-CN] [--only NAME …] [--whole] [--sessions STORE --index INDEX]
 
 Each picture is `<page>-<wide|narrow>-<light|dark>.png`. `--whole` takes pages in their whole height. Another
 store than the demo's is photographed where `--sessions` and `--index` say so.
@@ -42,16 +42,16 @@ def served(places: list[str]) -> Iterator[str]:
         process.wait()
 
 
-def sign_in(browser: Browser, link: str, directory: Path) -> Any:
+def sign_in(browser: Browser, link: str, directory: Path, language: str) -> Any:
     """Photograph the sign-in page, sign in, and return what the browser keeps."""
-    for size, scheme, page in _looks(browser, None):
+    for size, scheme, page in _looks(browser, None, language):
         page.goto(link)
         page.wait_for_timeout(SETTLE_MS)
         page.screenshot(path=directory / f"login-{size}-{scheme}.png")
     context = browser.new_context()
     page = context.new_page()
     page.goto(link)
-    page.get_by_role("button", name="Sign in").click()
+    page.locator("button.primary").click()
     page.wait_for_load_state()
     return context.storage_state()
 
@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--only", nargs="*", default=())
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--language", default="en", help="as browsers send it")
     parser.add_argument("--sessions")
     parser.add_argument("--index")
     options = parser.parse_args()
@@ -102,11 +103,11 @@ def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with served(places) as link, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
-        kept = sign_in(browser, link, options.directory)
+        kept = sign_in(browser, link, options.directory, options.language)
         base = link.partition("/-/")[0]
         found = pages(browser.new_context(storage_state=kept).new_page(), base)
         chosen = {name: path for name, path in found.items() if not options.only or name in options.only}
-        for size, scheme, page in _looks(browser, kept):
+        for size, scheme, page in _looks(browser, kept, options.language):
             for name, path in chosen.items():
                 page.goto(base + path)
                 page.wait_for_timeout(SETTLE_MS)
@@ -115,10 +116,15 @@ def main() -> None:
         browser.close()
 
 
-def _looks(browser: Browser, kept: Any) -> Iterator[tuple[str, str, Page]]:
+def _looks(browser: Browser, kept: Any, language: str) -> Iterator[tuple[str, str, Page]]:
     for size, viewport in SIZES.items():
         for scheme in ("light", "dark"):
-            context = browser.new_context(storage_state=kept, viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+            context = browser.new_context(
+                storage_state=kept,
+                viewport=viewport,  # type: ignore[arg-type]
+                color_scheme=scheme,  # type: ignore[arg-type]
+                locale=language,
+            )
             yield size, scheme, context.new_page()
             context.close()
 

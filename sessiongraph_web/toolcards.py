@@ -100,7 +100,7 @@ def _outcome(result: EventView | None, *, call: EventView | None, waiting: bool)
     if outcomes.is_error(result.data):
         return "failed", markup.clip(loose.string(error.get("code")) or gettext("failed"), NAME_CHARS)
     code = outcomes.exit_code(result.data)
-    return ("exit", f"exit {code}") if code else ("ok", "ok")
+    return ("exit", gettext("exit %(code)s", code=code)) if code else ("ok", gettext("ok"))
 
 
 def _changes(arguments: Any, result: EventView | None) -> list[tuple[str, str, str]]:

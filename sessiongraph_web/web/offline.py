@@ -50,7 +50,7 @@ class OfflineLinks:
 
 
 class OfflinePages:
-    """Makes the pages of one archive from the templates of the served ones, in the language of who asked for it."""
+    """Makes the pages of one archive from the templates of the served ones, in the language of its reader."""
 
     def __init__(self, limits: logs.Limits) -> None:
         self._limits = limits

@@ -62,7 +62,12 @@ def install(environment: jinja2.Environment) -> None:
     environment.add_extension("jinja2.ext.i18n")
     environment.newstyle_gettext = True  # type: ignore[attr-defined]  # by that extension
     environment.globals.update(
-        _=_gettext, gettext=_gettext, ngettext=_ngettext, pgettext=_pgettext, language_tag=_language_tag
+        _=_gettext,
+        gettext=_gettext,
+        ngettext=_ngettext,
+        pgettext=_pgettext,
+        language_tag=_language_tag,
+        gap=_gap,
     )
     environment.filters.update(
         bytes=wording.byte_size,
@@ -117,6 +122,10 @@ def _filled(sentence: str, variables: Mapping[str, object]) -> Markup:
 
 def _language_tag() -> str:
     return language.TAGS[language.current()]
+
+
+def _gap() -> str:
+    return language.GAPS[language.current()]
 
 
 def _environment(datasette: Datasette) -> jinja2.Environment:
