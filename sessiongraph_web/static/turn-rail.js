@@ -26,12 +26,13 @@ customElements.define("turn-rail", class extends HTMLElement {
     this.connectedCallback();
   }
 
-  // A turn that is on this page needs no other one.
+  // A turn that is on this page needs no other one; a list that lies over it folds.
   follow(event) {
     const link = event.target.closest("a");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     if (!document.getElementById(link.hash.slice(1))) return;
     event.preventDefault();
+    this.closest("details").open = false;
     location.hash = link.hash;
   }
 
@@ -39,12 +40,11 @@ customElements.define("turn-rail", class extends HTMLElement {
     for (const { target, isIntersecting } of entries) this.seen[isIntersecting ? "add" : "delete"](target);
     const current = [...this.links.keys()].find((turn) => this.seen.has(turn));
     if (!current) return;
-    const list = this.parentElement;
     for (const [turn, link] of this.links) {
       if (turn !== current) { link.removeAttribute("aria-current"); continue; }
       link.setAttribute("aria-current", "true");
-      const top = link.offsetTop - list.offsetTop;
-      if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 40) list.scrollTop = top - 80;
+      const top = link.offsetTop;
+      if (top < this.scrollTop || top > this.scrollTop + this.clientHeight - 40) this.scrollTop = top - 80;
     }
   }
 });

@@ -168,3 +168,39 @@ def test_a_hit_inside_a_fold_is_unfolded(site: Site) -> None:
         expect(page.locator(f"article.tool:has(#{inner}) > details")).to_have_attribute("open", "")
     with site.page(f"/sessions/{site.ids['long']}#{inner}") as page:
         expect(page.locator(f"article.tool:has(#{inner}) > details")).to_have_attribute("open", "")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_the_turns_are_a_sheet_on_a_narrow_screen(site: Site, scripts: bool) -> None:
+    """By keyboard alone: it opens, its links lead to turns of this page and of others, and it folds again."""
+    narrow = {"viewport": {"width": 360, "height": 740}, "java_script_enabled": scripts}
+    with site.page(f"/sessions/{site.ids['long']}", **narrow) as page:
+        summary, lines = page.locator(".turns-fold > summary"), page.locator("turn-rail a")
+        expect(lines.first).to_be_hidden()
+        summary.focus()
+        page.keyboard.press("Enter")
+        expect(lines.first).to_be_visible()
+        page.keyboard.press("Tab")
+        expect(lines.first).to_be_focused()
+        expect(lines.first).to_be_in_viewport()
+        lines.nth(2).press("Enter")
+        expect(page.locator(":target")).to_contain_text("prompt 2")
+        if scripts:
+            expect(lines.first).to_be_hidden()
+            summary.press("Enter")
+        elif lines.first.is_hidden():
+            summary.press("Enter")
+        lines.nth(NEEDLE_TURN).press("Enter")
+        expect(page.locator(":target")).to_contain_text(f"prompt {NEEDLE_TURN}")
+        expect(page.locator(":target")).to_be_in_viewport()
+        expect(page.locator("turn-rail a").first).to_be_hidden()
+
+
+def test_the_turns_stand_beside_the_transcript_on_a_wide_screen(site: Site) -> None:
+    """There they need no unfolding, and the one that is read is marked."""
+    with site.page(f"/sessions/{site.ids['long']}", viewport={"width": 1280, "height": 800}) as page:
+        expect(page.locator("turn-rail a").first).to_be_visible()
+        expect(page.locator(".turns-fold > summary")).to_be_hidden()
+        page.locator("turn-rail a").nth(3).click()
+        expect(page.locator("turn-rail [aria-current]")).to_contain_text("prompt 3")
+        expect(page.locator("turn-rail a").first).to_be_visible()
