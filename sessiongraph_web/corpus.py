@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import access, documents, generation, logs, schema
+from sessiongraph_web import access, documents, generation, logs, schema, soundness, trust
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     SESSION_COLUMNS,
@@ -32,6 +32,7 @@ from sessiongraph_web.generation import Generation
 from sessiongraph_web.locks import Locks
 from sessiongraph_web.logmap import IndexMap, LogMap, Walk
 from sessiongraph_web.models import Fault, Header
+from sessiongraph_web.soundness import Identity
 
 IDLE_CONNECTIONS: Final = 64
 PREFIX_LENGTH: Final = 6
@@ -47,6 +48,7 @@ class Workspace:
     cwd: str | None
     database: str
     file: Path
+    identity: Identity  # what the file was when a run left it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: dict[Path, list[schema.Reader]] = defaultdict(list)
+        self._trusted: dict[Path, Identity] = {}
         self._directory: Path | None = None
 
     def settle(self, directory: Path) -> None:
@@ -108,6 +111,14 @@ class Pool:
                 connection.close()
             else:
                 self._keep(path, connection)
+
+    def check_terms(self, connection: sqlite3.Connection, workspace: Workspace) -> None:
+        """Look into the full-text index of a file that no run left so, once for each state of the file."""
+        found = soundness.identity(workspace.file)
+        if found is None or found in (workspace.identity, self._trusted.get(workspace.file)):
+            return
+        trust.check_terms(connection)
+        self._trusted[workspace.file] = found
 
     def close(self) -> None:
         with self._lock:
@@ -176,18 +187,23 @@ class View:
         """Return the workspaces whose databases the caller's answers may come from."""
         if self.catalog is None or self.generation is None:
             return []
-        rows = self.catalog.execute("SELECT cwd, database, file FROM workspace ORDER BY cwd").fetchall()
-        found = [Workspace(row["cwd"], row["database"], self.generation.file(row["file"])) for row in rows]
+        rows = self.catalog.execute("SELECT * FROM workspace ORDER BY cwd").fetchall()
+        found = [self._workspace(row, self.generation) for row in rows]
         if caller.kind == "session":
             return [workspace for workspace in found if workspace.cwd in caller.cwds]
         return [workspace for workspace in found if access.sees_workspace(caller, workspace.cwd)]
 
     @contextmanager
     def open(self, workspace: Workspace) -> Iterator[sqlite3.Connection]:
-        """Lend a reader on a workspace's database, its seal checked."""
+        """Lend a reader on a workspace's database: its seal is checked, and its terms if it was touched."""
         with self.pool.lease(workspace.file) as connection, _one_state(connection):
             schema.check_seal(connection, workspace.cwd)
+            self.pool.check_terms(connection, workspace)
             yield connection
+
+    def _workspace(self, row: sqlite3.Row, live: Generation) -> Workspace:
+        identity = (row["size"], row["mtime_ns"], row["inode"])
+        return Workspace(row["cwd"], row["database"], live.file(row["file"]), identity)
 
     def find(self, caller: Caller, session_id: str, log_id: int | None) -> Located:
         """Return the one log that an id (or an unambiguous part of it) means to this caller.
@@ -316,10 +332,10 @@ class View:
             return None
         database = schema.database_name(located.cwd)
         if database not in self._lent:
-            row = self.catalog.execute("SELECT file FROM workspace WHERE database = ?", (database,)).fetchone()
+            row = self.catalog.execute("SELECT * FROM workspace WHERE database = ?", (database,)).fetchone()
             if row is None:
                 return None
-            workspace = Workspace(located.cwd, database, self.generation.file(row["file"]))
+            workspace = self._workspace(row, self.generation)
             self._lent[database] = self._stack.enter_context(self.open(workspace))
         return self._lent[database]
 

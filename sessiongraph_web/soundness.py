@@ -66,8 +66,10 @@ def check_pages(connection: sqlite3.Connection) -> None:
 
 
 def check_terms(connection: sqlite3.Connection) -> None:
-    """Raise if the full-text index contradicts itself or the entries. It needs a writer; `quick_check` sees none of
-    this, and FTS5's own check finds an empty index in order."""
+    """Raise if the full-text index contradicts itself or the entries. It needs a writer.
+
+    `quick_check` sees none of this, and FTS5's own check finds an empty index in order.
+    """
     connection.execute("INSERT INTO entry_fts (entry_fts) VALUES ('integrity-check')")
     trust.check_terms(connection)
 

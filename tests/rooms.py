@@ -18,7 +18,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "secrets": ("assignments", "secretrules", "redact", "tokens"),
     "text": ("unicode61", "literal", "excerpts", "tokenizer"),
-    "index files": ("damage", "schema", "generation", "soundness", "rows"),
+    "index files": ("damage", "schema", "generation", "trust", "soundness", "rows"),
     "store": (
         "frames",
         "generations",
