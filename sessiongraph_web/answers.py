@@ -421,10 +421,11 @@ class Selection(Answer, frozen=True, kw_only=True):
 
 
 class ShareOffer(Answer, frozen=True, kw_only=True):
-    """What a request to share would open: one session, or one workspace (the owner's)."""
+    """What a request to share would open: one session, or one workspace (the owner's), or one of `choices`."""
 
     session: SessionSummary | None
     workspace: str | None
+    choices: list[str] = msgspec.field(default_factory=list)  # workspaces, latest activity first
     with_descendants: bool
     days: int
     label: str

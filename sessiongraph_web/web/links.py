@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlencode
 
 from datasette.utils import tilde_decode, tilde_encode
 
-from sessiongraph_web.answers import SessionSummary
+from sessiongraph_web.answers import Answer, SessionSummary
 from sessiongraph_web.schema import database_name
 
 Value = str | int | bool | None | Sequence[str]
@@ -69,6 +69,22 @@ class Links:
         """Return the address of a session's lineage."""
         log = session.log_id if session.duplicate else None
         return self.path(f"/trace/{canonical(session.id)}", log=log)
+
+    def share(self, answer: Answer, parameters: Mapping[str, Sequence[str]]) -> str | None:
+        """Return the address of the form that shares what a page shows; None where that is the owner's alone.
+
+        It is the page's session, else the workspaces it was asked for, else those of the sessions it lists; where
+        they are several, or none, the owner chooses there.
+        """
+        session, listed = getattr(answer, "session", None), getattr(answer, "sessions", None)
+        if isinstance(session, SessionSummary):
+            log = session.log_id if session.duplicate else None
+            return self.path("/share", session=session.id, log=log) if session.cwd is not None else None
+        if len(asked := parameters.get("session", ())) == 1:
+            return self.path("/share", session=asked[0])
+        shown = [getattr(one, "session", one) for one in (listed if isinstance(listed, list) else ())]
+        seen = [one.cwd for one in shown if isinstance(one, SessionSummary) and one.cwd is not None]
+        return self.path("/share", workspace=parameters.get("workspace") or list(dict.fromkeys(seen)))
 
     def database(self, cwd: str | None) -> str:
         """Return the address of a workspace's database in Datasette."""

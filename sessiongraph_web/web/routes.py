@@ -83,7 +83,7 @@ SHARE: Final = (
     Parameter("session", "id of the session to share; this or `workspace`"),
     LOG,
     Parameter("descendants", "with the session's forks and subagents in its own workspace", "boolean"),
-    Parameter("workspace", "exact working directory to share"),
+    Parameter("workspace", "exact working directory to share; an offer may name several, or none"),
     Parameter("days", "how long access lasts", "integer"),
     Parameter("label", "what it is for; shown in lists"),
 )

@@ -157,6 +157,8 @@ def page(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """Render the sign-in page; `problem` is "" or why it is shown (`needed`, `refused`, `wait`)."""
+    if problem == "needed" and cookie_name(app.product(datasette).tokens) in request.cookies:
+        problem = "ended"  # the browser was signed in once
     frame = render.Frame(
         caller=access.NOBODY,
         links=links.Links(datasette.setting("base_url")),

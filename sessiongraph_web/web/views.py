@@ -204,7 +204,8 @@ def _rebuild(asked: Asked) -> Redirect:
 
 
 def _share(asked: Asked) -> ShareOffer:
-    return asked.product.offer(asked.caller, filters.parse_share(asked.parameters, asked.settings))
+    request = filters.parse_share(asked.parameters, asked.settings, offered=True)
+    return asked.product.offer(asked.caller, request)
 
 
 def _share_create(asked: Asked) -> Shared:

@@ -192,20 +192,54 @@ async def test_what_cannot_be_shared_is_named(
 
 
 async def test_the_offer_says_what_will_be_opened(served: Datasette, world: World) -> None:
-    """The form names the session by title, and every page that can be shared links to it."""
+    """The form names the session by title."""
     owner = bearer(world.token(access.OWNER))
     session = world.ids["home"]
     offered = await ask(served, f"/share?session={session}", headers=owner)
     assert "About the amberfish" in offered.text
     assert f'name="session" value="{session}"' in offered.text
-    for path, link in (
-        (f"/sessions/{session}", f"/share?session={session}"),
-        ("/workspaces", "/share?workspace=%2Fw%2Fa"),
+
+
+@pytest.mark.parametrize(
+    ("path", "link"),
+    [
+        ("/", "/share"),
+        ("/status", "/share"),
+        ("/workspaces", "/share"),
+        ("/search?q=nothinglikethis", "/share"),
+        ("/search?q=amberfish", "/share?workspace=%2Fw%2Fa"),
+        ("/search?q=amberfish&session={home}", "/share?session={home}"),
+        ("/search?q=is+here", "/share?workspace=%2Fw%2Fa&workspace=%2Fw%2Fbravo-hidden"),
         ("/timeline?workspace=/w/a", "/share?workspace=%2Fw%2Fa"),
-    ):
-        page = await ask(served, path, headers=owner)
-        assert f'href="{link}"' in page.text
-        scoped = await ask(served, path.partition("?")[0], headers=bearer(world.token(access.workspaces(HOME))))
-        assert "/share" not in scoped.text
-    nowhere = await ask(served, f"/sessions/{world.ids['nowhere']}", headers=owner)
-    assert "/share" not in nowhere.text
+        ("/sessions/{home}", "/share?session={home}"),
+        ("/sessions/{home}/events", "/share?session={home}"),
+        ("/sessions/{home}/events/0", "/share?session={home}"),
+        ("/trace/{home}", "/share?session={home}"),
+        ("/sessions/{nowhere}", None),
+    ],
+)
+async def test_every_page_leads_its_owner_to_sharing_what_it_shows(
+    served: Datasette, world: World, path: str, link: str | None
+) -> None:
+    """The foot of a page has the form's address with this session or these workspaces; for the owner alone."""
+    owner = bearer(world.token(access.OWNER))
+    page = await ask(served, path.format(**world.ids), headers=owner)
+    found = re.findall(r'<a href="(/share[^"]*)"', page.text[page.text.index('<footer class="foot">') :])
+    if link is None:
+        assert (page.status, "/share" in page.text) == (200, False)
+        return
+    assert (page.status, [unescape(address) for address in found]) == (200, [link.format(**world.ids)])
+    assert (await ask(served, unescape(found[0]), headers=owner)).status == 200
+    if "nowhere" not in path and "workspace=" not in path:
+        scoped = await ask(served, path.format(**world.ids), headers=bearer(world.token(access.workspaces(HOME))))
+        assert (scoped.status, "/share" in scoped.text) == (200, False)
+
+
+async def test_an_open_offer_lets_the_owner_choose(served: Datasette, world: World) -> None:
+    """Without a session or one workspace the form lists those that were named, or all; none is chosen for him."""
+    owner = bearer(world.token(access.OWNER))
+    for query, choices in (("", {HOME, FOREIGN}), ("?workspace=/w/a&workspace=/gone", {HOME})):
+        page = await ask(served, f"/share{query}", headers=owner)
+        told = json.loads((await ask(served, f"/share.json{query}", headers=owner)).body)
+        assert (told["session"], told["workspace"], set(told["choices"])) == (None, None, choices)
+        assert set(re.findall(r'<option value="([^"]*)"', page.text)) == choices
