@@ -121,6 +121,7 @@ class Tool:
     attached: list[Attached]
     partner: int | None
     has_both: bool = False  # the result is on this page, in this card
+    result_alone: bool = False  # the call is not on this page
     recorded: bool = True  # False: only the answer says that it was asked for
     added: int = 0
     removed: int = 0

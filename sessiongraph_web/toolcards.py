@@ -59,6 +59,7 @@ def tool(
         attached=cited(message.get("content")),
         partner=_partner(event, result) if call else event.partner,
         has_both=call is not None and result is not None,
+        result_alone=call is None,
         recorded=recorded,
         added=added,
         removed=removed,
