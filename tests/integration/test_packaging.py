@@ -35,12 +35,21 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_every_way_of_installing_serves_the_same_home_page(tmp_path: Path, site: Path) -> None:
+def test_every_way_of_installing_serves_the_same_pages(tmp_path: Path, site: Path) -> None:
     """A wheel, an editable install, a wheel beside a checkout's plugins, a bare Datasette in a checkout: the page
-    before signing in and the one after are the same, and every plugin is there once."""
+    before signing in and those after are the same, in both languages, and every plugin is there once."""
     world = home_only(tmp_path / "home")
     world.index = tmp_path / "home" / "sessiongraph"
     token = world.build().token(OWNER)
+    session = f"/sessions/{world.ids['home']}"
+    paths = [
+        "/",
+        "/search?q=amberfish",
+        session,
+        f"{session}/events/0",
+        f"/trace/{world.ids['home']}",
+        "/timeline",
+    ]
     ways: dict[str, tuple[list[str], Path | None]] = {
         "wheel": ([], site),
         "editable": ([], None),
@@ -53,14 +62,20 @@ def test_every_way_of_installing_serves_the_same_home_page(tmp_path: Path, site:
             for name, (arguments, where) in ways.items()
         }
         outside = {name: _get(address, "/") for name, address in addresses.items()}
-        inside = {name: _get(address, "/", token) for name, address in addresses.items()}
+        inside = {
+            (path, language): [_get(address, path, token, language) for address in addresses.values()]
+            for path in paths
+            for language in ("en", "zh")
+        }
         listed = {name: _get(address, "/-/plugins.json", token) for name, address in addresses.items()}
 
     assert {status for status, _ in outside.values()} == {401}
-    assert {status for status, _ in inside.values()} == {200}
     assert len(set(outside.values())) == 1
-    assert len({_less_age(body) for _, body in inside.values()}) == 1
-    assert b"About the amberfish" in inside["wheel"][1]
+    for shown in inside.values():
+        assert {status for status, _ in shown} == {200}
+        assert len({_less_time(body) for _, body in shown}) == 1
+    assert b"About the amberfish" in inside["/", "en"][0][1]
+    assert inside["/", "en"][0][1] != inside["/", "zh"][0][1]
     for name, (status, body) in listed.items():
         found = json.loads(body)
         names = [plugin["name"] for plugin in (found if isinstance(found, list) else found["plugins"])]
@@ -72,6 +87,7 @@ def test_a_wheel_brings_its_types_and_its_data(site: Path) -> None:
     """Programs that import it are type-checked against it; what it serves is inside."""
     package = site / "sessiongraph_web"
     shipped = ["py.typed", "metadata.yml", "static/style.css", "templates/sessiongraph/base.html"]
+    shipped += ["locales/zh/LC_MESSAGES/sessiongraph.mo"]
     assert [name for name in shipped if not (package / name).is_file()] == []
     assert sorted(path.name for path in (package / "plugins").glob("*.py")) == PLUGINS
     assert not list(site.glob("tests")) + list(site.glob("bench"))
@@ -86,9 +102,10 @@ def test_a_wheel_brings_its_types_and_its_data(site: Path) -> None:
     assert Path(done.stdout.strip()) == package / "__init__.py"
 
 
-def _less_age(page: bytes) -> bytes:
-    """Return a page without the moment at which its server looked at the index."""
-    return re.sub(rb"brought up to date <local-time.*?</local-time>", b"brought up to date", page)
+def _less_time(page: bytes) -> bytes:
+    """Return a page without what depends on when it was asked for, and how long its search took."""
+    page = re.sub(rb"<local-time.*?</local-time>", b"", page)
+    return re.sub(rb'(<p class="quiet" role="status">[^<]*\xc2\xb7)[^<]*', rb"\1", page)
 
 
 def _build(source: Path, kind: str, target: Path) -> None:
@@ -100,8 +117,8 @@ def _build(source: Path, kind: str, target: Path) -> None:
     )
 
 
-def _get(address: str, path: str, token: str | None = None) -> tuple[int, bytes]:
-    headers = {"authorization": f"Bearer {token}"} if token else {}
+def _get(address: str, path: str, token: str | None = None, language: str = "en") -> tuple[int, bytes]:
+    headers = {"accept-language": language} | ({"authorization": f"Bearer {token}"} if token else {})
     request = urllib.request.Request(address + path, headers=headers)  # noqa: S310 - our own address
     try:
         with urllib.request.urlopen(request) as answer:  # noqa: S310
