@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import access, documents, generation, logs, schema, soundness, trust
+from sessiongraph_web import access, generation, logs, schema, unread
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
-    SESSION_COLUMNS,
     DamageNote,
     IndexNote,
     SessionSummary,
@@ -26,29 +23,17 @@ from sessiongraph_web.answers import (
     session_summary,
 )
 from sessiongraph_web.config import MEBI, Settings
-from sessiongraph_web.damage import failure
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.generation import Generation
 from sessiongraph_web.locks import Locks
 from sessiongraph_web.logmap import IndexMap, LogMap, Walk
 from sessiongraph_web.models import Fault, Header
-from sessiongraph_web.soundness import Identity
+from sessiongraph_web.pool import Pool, Workspace, one_state
 
-IDLE_CONNECTIONS: Final = 64
 PREFIX_LENGTH: Final = 6
 ID_PREFIX: Final = "session-"
 MOST_CANDIDATES: Final = 20
 WALK_BYTES: Final = 64 * MEBI  # stored bytes of the relatives that one view walks over where no index holds them
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """One workspace's database as the catalog names it."""
-
-    cwd: str | None
-    database: str
-    file: Path
-    identity: Identity  # what the file was when a run left it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,71 +57,6 @@ class Located:
     def is_indexed(self) -> bool:
         """Whether the row is the index's; else it was made from a header in the store."""
         return "is_unread" not in self.row
-
-
-class Pool:
-    """Read connections that are kept open between requests, each used by one thread at a time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: dict[Path, list[schema.Reader]] = defaultdict(list)
-        self._trusted: dict[Path, Identity] = {}
-        self._directory: Path | None = None
-
-    def settle(self, directory: Path) -> None:
-        """Keep connections to files in this directory alone: others hold memory, and disk of deleted files."""
-        with self._lock:
-            if directory != self._directory:
-                self._directory = directory
-                for path in [path for path in self._idle if path.parent != directory]:
-                    self._drop(path)
-
-    @contextmanager
-    def lease(self, path: Path) -> Iterator[sqlite3.Connection]:
-        """Lend a reader on a database; one that met a damaged page is closed, not kept."""
-        with self._lock:
-            idle = self._idle.get(path)
-            connection = idle.pop() if idle else None
-        connection = connection or schema.open_reader(path)
-        try:
-            yield connection
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise failure(error) from error
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            if connection.immutable:
-                connection.close()
-            else:
-                self._keep(path, connection)
-
-    def check_terms(self, connection: sqlite3.Connection, workspace: Workspace) -> None:
-        """Look into the full-text index of a file that no run left so, once for each state of the file."""
-        found = soundness.identity(workspace.file)
-        if found is None or found in (workspace.identity, self._trusted.get(workspace.file)):
-            return
-        trust.check_terms(connection)
-        self._trusted[workspace.file] = found
-
-    def close(self) -> None:
-        with self._lock:
-            for path in list(self._idle):
-                self._drop(path)
-
-    def _keep(self, path: Path, connection: schema.Reader) -> None:
-        with self._lock:
-            if self._directory not in (None, path.parent):  # the generation was replaced meanwhile
-                connection.close()
-                return
-            if sum(len(idle) for idle in self._idle.values()) >= IDLE_CONNECTIONS:
-                self._drop(next(iter(self._idle)))
-            self._idle[path].append(connection)
-
-    def _drop(self, path: Path) -> None:
-        for connection in self._idle.pop(path):
-            connection.close()
 
 
 class View:
@@ -187,16 +107,18 @@ class View:
         """Return the workspaces whose databases the caller's answers may come from."""
         if self.catalog is None or self.generation is None:
             return []
-        rows = self.catalog.execute("SELECT * FROM workspace ORDER BY cwd").fetchall()
+        within = "1" if caller.is_owner else "cwd IN (SELECT value FROM json_each(?))"
+        rows = self.catalog.execute(
+            f"SELECT * FROM workspace WHERE {within} ORDER BY cwd",  # noqa: S608 - words of ours
+            [] if caller.is_owner else [_json(sorted(caller.cwds))],
+        )
         found = [self._workspace(row, self.generation) for row in rows]
-        if caller.kind == "session":
-            return [workspace for workspace in found if workspace.cwd in caller.cwds]
-        return [workspace for workspace in found if access.sees_workspace(caller, workspace.cwd)]
+        return [one for one in found if caller.kind == "session" or access.sees_workspace(caller, one.cwd)]
 
     @contextmanager
     def open(self, workspace: Workspace) -> Iterator[sqlite3.Connection]:
         """Lend a reader on a workspace's database: its seal is checked, and its terms if it was touched."""
-        with self.pool.lease(workspace.file) as connection, _one_state(connection):
+        with self.pool.lease(workspace.file) as connection, one_state(connection):
             schema.check_seal(connection, workspace.cwd)
             self.pool.check_terms(connection, workspace)
             yield connection
@@ -419,14 +341,7 @@ class View:
             wanted = {row[0] for row in pending}
             if not wanted:
                 return []
-        limits = log_limits(self.settings)
-        found = [
-            log for log in logs.discover(self.settings.sessions).logs if wanted is None or log.log_id in wanted
-        ]
-        headers = ((log, logs.peek_header(log.path, limits)) for log in found)
-        rows = [_row_from_header(log, header) for log, header in headers if isinstance(header, Header)]
-        carried = Counter(row["id"] for row in rows)
-        return [row | {"state": "duplicate"} if carried[row["id"]] > 1 else row for row in rows]
+        return list(unread.rows(self.settings.sessions, log_limits(self.settings), wanted))
 
 
 class Corpus:
@@ -446,7 +361,7 @@ class Corpus:
                 stack.enter_context(generation.using(live))
                 self.pool.settle(live.directory)
                 catalog = stack.enter_context(self.pool.lease(live.catalog))
-                stack.enter_context(_one_state(catalog))
+                stack.enter_context(one_state(catalog))
             view = View(self.settings, self.pool, live, catalog, stack)
             yield view
             view.confirm()
@@ -461,17 +376,6 @@ class Corpus:
 
     def close(self) -> None:
         self.pool.close()
-
-
-@contextmanager
-def _one_state(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read everything in one transaction: an answer and its epoch are about the same state."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        with suppress(sqlite3.DatabaseError):  # a damaged database cannot even end it; the lease closes it
-            connection.execute("ROLLBACK")
 
 
 def by_age(located: Located) -> tuple[bool, int, str, int]:
@@ -492,30 +396,3 @@ def _json(values: Collection[str]) -> str:
 
 def log_limits(settings: Settings) -> logs.Limits:
     return logs.Limits(settings.max_line_bytes, settings.max_window_bytes)
-
-
-def _row_from_header(log: logs.LogFile, header: Header) -> dict[str, Any]:
-    known = {
-        "log_id": log.log_id,
-        "path": log.relative,
-        "size": log.size,
-        "mtime_ns": log.mtime_ns,
-        "inode": log.inode,
-        "state": "pending",
-        "is_unread": True,
-        "faults": "[]",
-        "id": header.id,
-        "cwd": header.cwd,
-        "title": header.id,
-        "created_at": header.created_at,
-        "last_at": log.mtime_ns // 1_000_000,
-        "parent_session": header.parent_session,
-        "origin": header.origin and documents.masked_name(header.origin),
-        "agent_preset": header.agent_preset and documents.masked_name(header.agent_preset),
-        "delegation_depth": header.delegation_depth,
-        "is_seeded": header.is_seeded,
-        "version": header.version,
-        "models": "[]",
-        "surface_fault": None,
-    }
-    return dict.fromkeys(SESSION_COLUMNS, 0) | known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,16 +10,16 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import access, catalog, schema
+from sessiongraph_web import access, catalog, schema, tokenizer
 from sessiongraph_web import search as searching
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import IndexNote, SearchPage, Status, TimelinePage, WorkspaceList
 from sessiongraph_web.corpus import View
-from sessiongraph_web.errors import invalid_parameter
+from sessiongraph_web.errors import SessionGraphError, invalid_parameter
 from sessiongraph_web.filters import SearchRequest, StatusRequest, TimelineRequest
 from sessiongraph_web.language import N_
 from sessiongraph_web.paging import Paging
-from sessiongraph_web.rows import Source
+from sessiongraph_web.rows import Reader, Source
 
 MASKING: Final = N_("The index holds masked text. What is read from logs is masked for everyone but the owner.")
 
@@ -28,16 +29,18 @@ def search(
 ) -> SearchPage:
     """Find entries; the answer is partial if the deadline comes first, or if it is told to stop."""
     _check_workspaces(caller, request.workspaces)
-    deadline = time.monotonic() + view.settings.search_timeout_seconds
+    reader = Reader(time.monotonic() + view.settings.search_timeout_seconds, stop)
     visible = _Visibility(view, caller)
-    with _sources(view, caller, request) as sources:
-        paging = Paging("search", caller, request, _state(sources, request, visible), key=key)
+    with _sources(view, caller, request, reader) as (sources, revisions):
+        is_narrow = bool(request.sessions) or caller.kind == "session"
+        state = _logs(sources, request, visible) if is_narrow else revisions
+        paging = Paging("search", caller, request, state, key=key)
         found, next_offset = searching.search(
             sources,
             request,
             settings=view.settings,
             offset=paging.offset,
-            deadline=deadline,
+            deadline=reader.deadline,
             index=note,
             visible=visible,
             live=_Liveness(view),
@@ -140,28 +143,61 @@ def _check_workspaces(caller: Caller, asked: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _sources(view: View, caller: Caller, request: SearchRequest) -> Iterator[list[Source]]:
+def _sources(
+    view: View, caller: Caller, request: SearchRequest, reader: Reader
+) -> Iterator[tuple[list[Source], list[Any]]]:
+    """Open the workspaces that may hold a hit; tell the revision of each that was looked at."""
     view.require_catalog()
+    condition, values = _necessary(caller, request)
+    sources, revisions = [], []
     with ExitStack() as stack:
-        sources = []
         for workspace in view.workspaces(caller):
             if request.workspaces and workspace.cwd not in request.workspaces:
                 continue
-            connection = stack.enter_context(view.open(workspace))
-            row = connection.execute("SELECT value FROM meta WHERE key = 'revision'").fetchone()
-            sources.append(Source(workspace.cwd, connection, int(row[0])))
-        yield sources
+            with view.pool.lease(workspace.file) as connection:
+                view.pool.check_terms(connection, workspace)
+                revision, may_hold = _glance(reader, Source(workspace.cwd, connection, 0), condition, values)
+            if may_hold:
+                connection = stack.enter_context(view.open(workspace))
+                revision = connection.execute(_REVISION).fetchone()[0]
+                sources.append(Source(workspace.cwd, connection, int(revision)))
+            revisions.append([workspace.database, int(revision)])
+        yield sources, revisions
 
 
-def _state(sources: list[Source], request: SearchRequest, visible: _Visibility) -> list[Any]:
-    """Return what stands for the state of everything that a search reads.
+_REVISION: Final = "SELECT value FROM meta WHERE key = 'revision'"
 
-    A search inside given sessions, or of a caller who has only one, depends on those logs alone, so that others'
-    growth never ends its cursors.
+
+def _necessary(caller: Caller, request: SearchRequest) -> tuple[str, list[str]]:
+    """Return what a workspace must fulfil to hold a hit, as SQL that is answered at once.
+
+    A search inside given sessions, or of a caller who has only one, asks for these alone: its cursors go by them.
     """
-    if not request.sessions and visible.seen is None:
-        return [[schema.database_name(source.cwd), source.revision] for source in sources]
-    ids = msgspec.json.encode(request.sessions).decode() if request.sessions else None
+    if request.sessions:
+        condition = "EXISTS (SELECT 1 FROM session WHERE id IN (SELECT value FROM json_each(?)))"
+        return condition, [json.dumps(request.sessions)]
+    expression = tokenizer.necessary_expression(tokenizer.parse(request.query, request.match))
+    if expression is None or caller.kind == "session":
+        return "1", []
+    return "EXISTS (SELECT 1 FROM entry_fts WHERE entry_fts MATCH ?)", [expression]
+
+
+def _glance(reader: Reader, source: Source, condition: str, values: list[str]) -> tuple[int, bool]:
+    """Return the revision of a workspace and whether it may hold a hit, its seal checked: one statement says all.
+
+    Where time is up it holds none: the answer is partial then.
+    """
+    sql = f"SELECT (SELECT value FROM meta WHERE key = 'sealed_cwd'), ({_REVISION}), {condition}"  # noqa: S608
+    for sealed_cwd, revision, may_hold in reader.rows(source, sql, values):
+        if sealed_cwd != source.cwd or revision is None:
+            raise SessionGraphError("SESSIONGRAPH_CORRUPT")
+        return int(revision), bool(may_hold)
+    return 0, False
+
+
+def _logs(sources: list[Source], request: SearchRequest, visible: _Visibility) -> list[Any]:
+    """Return the state of the logs that a narrow search reads, so that others' growth never ends its cursors."""
+    ids = json.dumps(request.sessions) if request.sessions else None
     rows = [
         list(row)
         for source in sources

@@ -23,7 +23,6 @@ from sessiongraph_web.tokenizer import Query
 RANKED_OF_WORKSPACE: Final = 1000  # candidates of one workspace; counts stop here too
 RANKED_IN_ALL: Final = 2000  # candidates of an answer, once a workspace or all together have more than may be
 RANKED_WHOLE: Final = 10_000  # candidates of all workspaces together
-READ_AT_ONCE: Final = 2000  # matches of all workspaces that are read as they are counted
 BOUNDED_SESSIONS: Final = 32  # so few sessions are looked for between their first and last entry
 
 Visible = Callable[[str | None, int], bool]
@@ -211,11 +210,11 @@ def _look_up(
 
 
 def _tallies(asked: Sequence[_Asked], kinds: Sequence[Kind]) -> list[_Tally]:
-    """Count the matches of each workspace; where all are few, read them on the way."""
+    """Count the matches of each workspace; read on the way what is few enough to be ranked in any case."""
     bounds = [_at_most(one) for one in asked]
-    if sum(bounds) > READ_AT_ONCE or max(bounds, default=0) > RANKED_OF_WORKSPACE:
-        return [_tally(one) if bound else _Tally({}, []) for one, bound in zip(asked, bounds, strict=True)]
-    return [_read(one, kinds) if bound else _Tally({}, []) for one, bound in zip(asked, bounds, strict=True)]
+    each = RANKED_IN_ALL if sum(bounds) <= RANKED_IN_ALL else RANKED_IN_ALL // len(asked)
+    few = min(RANKED_OF_WORKSPACE, each)
+    return [_read(one, kinds) if bound <= few else _tally(one) for one, bound in zip(asked, bounds, strict=True)]
 
 
 def _at_most(asked: _Asked) -> int:

@@ -59,6 +59,7 @@ def search(
     reader = Reader(deadline, stop)
     asked = [source for source in sources if not request.workspaces or source.cwd in request.workspaces]
     scopes = [matching.scope(reader, n, source, request, visible, live) for n, source in enumerate(asked)]
+    reader.look()  # what comes too late to read anything is partial too
     found = matching.find(reader, scopes, query, request)
     page = _Page(scopes, query, found.loose, settings.snippet_chars, visible, live)
     candidates = ranking.ordered(found.candidates, request.sort)

@@ -168,10 +168,13 @@ def match_expression(query: Query, *, loose: bool = False) -> str | None:
 
 
 def necessary_expression(query: Query) -> str | None:
-    """Return an FTS5 expression that every entry with a literal text fulfils; None where there is none.
+    """Return an FTS5 expression that every entry fulfils which a query may find; None where there is none.
 
-    Only CJK runs are sure: a word may stand inside a longer one, and its case is folded by other rules.
+    Of a literal text only CJK runs are sure: a word may stand inside a longer one, and its case is folded by
+    other rules.
     """
+    if query.match != "text":
+        return match_expression(query, loose=True)
     return " AND ".join(map(_fts_phrase, dict.fromkeys(_CJK_RUN.findall(query.text)))) or None
 
 

@@ -39,8 +39,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("checking", "update", "indexer", "refresher"),
     ),
     "reading": (
-        *("catalog", "logmap", "corpus", "lineage", "reading", "inbox", "turnlist", "reads", "lists"),
-        *("following",),
+        *("catalog", "pool", "logmap", "unread", "corpus", "lineage", "reading", "inbox", "turnlist", "reads"),
+        *("lists", "following"),
     ),
     "showing": (
         *("eventtypes", "facts", "terminal", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
