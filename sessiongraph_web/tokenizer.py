@@ -77,7 +77,8 @@ _FALSE_MARK: Final = re.compile(f"(?![{unicode61.DIACRITICS}]){_LIKE_MARKS[:-1]}
 _FOREIGN: Final = re.compile(
     f"[{_set([*_without(_WORD_RANGES, [(0, 0x7F), _ASTRAL]), _ASTRAL])}{unicode61.DIACRITICS}]"
 )
-_CJK_RUN: Final = re.compile(f"{_CJK}+")
+# Written as what it is not: then one look at a table tells most characters, instead of one at each astral range.
+_CJK_RUN: Final = re.compile(f"[^{_set(_without([(0, 0x10FFFF)], _CJK_RANGES))}]+")
 _ELEMENT: Final = re.compile(f"{_CJK}+|{_WORD}(?:{_WORD}|[{unicode61.DIACRITICS}])*")
 _FOLD: Final = str.maketrans({**unicode61.FOLDS, **dict.fromkeys(map(ord, unicode61.DIACRITICS))})
 
@@ -133,8 +134,8 @@ def index_text(text: str) -> str:
     """Return what the index is given for a text."""
     if text.isascii():
         return text
-    tokens = _CJK_RUN.sub(_pairs, text)
-    return tokens.translate(_STAND_INS) if _NEEDS_STAND_IN.search(text) else tokens
+    lines = text.split("\n")  # most lines of a long text are ASCII, and no run goes over the end of one
+    return "\n".join([line if line.isascii() else _CJK_RUN.sub(_pairs, line) for line in lines])
 
 
 def parse(query: str, match: Match = "terms") -> Query:
@@ -246,6 +247,8 @@ def _parts(piece: str) -> Iterator[str]:
 
 def _pairs(run: re.Match[str]) -> str:
     characters = run.group()
+    if _NEEDS_STAND_IN.search(characters):
+        characters = characters.translate(_STAND_INS)
     return f" {' '.join(map(add, characters, characters[1:]))} {characters[-1]} "
 
 
