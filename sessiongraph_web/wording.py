@@ -151,7 +151,7 @@ def duration(milliseconds: int) -> str:
         return gettext("%(num)s ms", num=max(0, milliseconds))
     seconds = milliseconds / 1000
     if seconds < 60:
-        return gettext("%(num)s s", num=f"{seconds:.1f}")
+        return gettext("%(num)s s", num=round(seconds, 1))
     whole = round(seconds)
     index, size, unit = next((index, size, unit) for index, (size, unit) in enumerate(_UNITS) if whole >= size)
     finer_size, finer = _UNITS[index + 1]
@@ -186,8 +186,8 @@ def long_day(day: date) -> str:
 
 def day_and_time(moment: datetime) -> str:
     """Write a moment of a year that is known: `Nov 22, 15:04`."""
-    month = gettext(MONTHS[moment.month - 1])
-    return gettext("%(month)s %(day)s, %(time)s", month=month, day=moment.day, time=f"{moment:%H:%M}")
+    month, time = gettext(MONTHS[moment.month - 1]), f"{moment:%H:%M}"
+    return gettext("%(month)s %(day)s, %(time)s", month=month, day=moment.day, time=time)
 
 
 def clock(moment: Instant) -> str:

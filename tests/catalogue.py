@@ -69,7 +69,9 @@ def spoken() -> Catalog:
 
 
 def read(name: str) -> Catalog:
-    """Return the catalogue of a language as it is kept."""
+    """Return the catalogue of a language as it is kept; one that is not there yet is empty."""
+    if not po_path(name).exists():
+        return Kept(locale=name, domain=language.DOMAIN, fuzzy=False)
     with po_path(name).open("rb") as file:
         found = read_po(file, locale=name, domain=language.DOMAIN)
     kept = Kept(locale=name, domain=language.DOMAIN, header_comment=found.header_comment, fuzzy=False)
@@ -122,6 +124,7 @@ def main() -> int:
     left = 0
     for name in TRANSLATED:
         catalogue = updated(name)
+        po_path(name).parent.mkdir(parents=True, exist_ok=True)
         po_path(name).write_bytes(as_po(catalogue))
         po_path(name).with_suffix(".mo").write_bytes(as_mo(catalogue))
         for message in missing(catalogue):

@@ -55,7 +55,7 @@ HEADERS: Final = {
     b"cross-origin-opener-policy": b"same-origin",
 }
 PRIVATE: Final = b"private, no-store"
-VARY: Final = b"Accept-Language, Cookie"  # what pages and sentences are in depends on both
+VARY: Final = b"Accept-Language, Cookie, Authorization"  # what an answer says depends on, and in which language
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?", re.ASCII)
 _HOST_NAME: Final = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.ASCII)
@@ -349,7 +349,7 @@ def _dress(status: int, headers: Headers, where: Place) -> Headers:
     if where.kind != "static" or status not in (200, 304):
         kept = [pair for pair in kept if pair[0].lower() != b"cache-control"] + [(b"cache-control", PRIVATE)]
     if where.is_strict and where.kind != "static":
-        kept.append((b"vary", VARY))
+        kept = [pair for pair in kept if pair[0].lower() != b"vary"] + [(b"vary", VARY)]
     policy = STRICT_POLICY if where.is_strict else LOOSE_POLICY
     return [*kept, *HEADERS.items(), (b"content-security-policy", policy.encode())]
 

@@ -248,7 +248,10 @@ def _attempts_of(datasette: Datasette) -> Attempts:
 
 def _referring_path(request: Request) -> str:
     """Return the path of the page of ours that a form was sent from, "" for another site's."""
-    came = urlsplit(request.headers.get("referer", ""))
+    try:
+        came = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return ""
     own = came.scheme in ("http", "https") and came.netloc == request.headers.get("host")
     return urlunsplit(("", "", came.path, came.query, "")) if own else ""
 

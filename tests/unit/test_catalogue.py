@@ -35,7 +35,7 @@ SPEAKERS = (
     "toolcards", "transcripts", "wording", "web/inside", "web/searching", "web/views",
 )  # fmt: skip
 JINJA = jinja2.Environment(extensions=["jinja2.ext.i18n"], autoescape=True)
-PLACEHOLDER = re.compile(r"%\((\w+)\)s|\{(\w+)\}")
+PLACEHOLDER = re.compile(r"%\((\w+)\)s|\{(\w+)(?:![rs])?\}")
 TAG = re.compile(r"</?\w+")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
 KEYS_OF_THE_KEYBOARD = {"Escape", "Enter"}
