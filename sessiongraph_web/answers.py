@@ -178,6 +178,7 @@ class EventPage(Answer, frozen=True, kw_only=True):
     after: list[EventView]
     repeats: list[int]  # ordinals of other events with the same seq
     trace: EventTrace | None
+    raw: dict[str, Any] | None = None  # the record in the spelling of the generation that wrote it
     masked: int = 0
 
 

@@ -24,7 +24,8 @@ from sessiongraph_web.cards import Turn
 from sessiongraph_web.language import gettext
 from sessiongraph_web.models import Instant
 
-MAX_EVENT_BYTES: Final = 1_000_000  # of HTML of a record on its own page
+MAX_EVENT_BYTES: Final = 130_000  # of HTML of an event on its own page
+MAX_RAW_BYTES: Final = 70_000  # of HTML of the same record as it was written
 COLOURED_CHARS: Final = 30_000  # more than this is shown without colours
 ROW_CHARS: Final = 160
 IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # shown in place, never SVG
@@ -61,24 +62,41 @@ def rows(events: list[EventView]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class WholeEvent:
-    """An event as its own page shows it. `left_out` characters are only in its JSON."""
+    """An event as its own page shows it: as it is understood, and as it was written, if it was.
+
+    `left_out` characters of each are only in its JSON.
+    """
 
     text: Markup
     left_out: int
+    raw: Markup | None
+    raw_left_out: int
     before: list[Row]
     after: list[Row]
 
 
 def event(page: EventPage) -> WholeEvent:
     """Return what the page of an event shows."""
-    text = json.dumps(page.target.data, ensure_ascii=False, indent=2, default=str)
-    shown = text[: bodies.fitting(text, min(len(text), MAX_EVENT_BYTES), MAX_EVENT_BYTES)]
+    text, left_out = _record(page.target.data, MAX_EVENT_BYTES)
+    raw, raw_left_out = (None, 0) if page.raw is None else _record(page.raw, MAX_RAW_BYTES)
     return WholeEvent(
-        text=markup.code(shown, "json" if len(shown) <= COLOURED_CHARS else None),
-        left_out=len(text) - len(shown),
+        text=text,
+        left_out=left_out,
+        raw=raw,
+        raw_left_out=raw_left_out,
         before=rows(page.before),
         after=rows(page.after),
     )
+
+
+def _record(value: Mapping[str, Any], room: int) -> tuple[Markup, int]:
+    """Show as much of a record as there is room for; say how many characters are left out."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    shown = text[: bodies.fitting(text, min(len(text), room), room)]
+    html = markup.code(shown, "json" if len(shown) <= COLOURED_CHARS else None)
+    if len(html.encode()) > room:  # with its colours
+        html = markup.code(shown, None)
+    return html, len(text) - len(shown)
 
 
 @dataclass(frozen=True, slots=True)

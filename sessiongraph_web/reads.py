@@ -78,6 +78,7 @@ def event(view: View, caller: Caller, request: EventRequest) -> EventPage:
     turn, found = reader.window(first)
     events = list(islice(found, target.ordinal - first + 1 + request.after))
     views, masked = _masked(caller, request.redact, reader.views(turn, events, clip=False))
+    raw, _ = _as_written(caller, request, target)  # its secrets are those of the view
     same = [] if target.seq is None else reader.ordinals_of_seq(target.seq)
     return EventPage(
         session=view.summary(caller, located),
@@ -86,6 +87,7 @@ def event(view: View, caller: Caller, request: EventRequest) -> EventPage:
         after=[shown for shown in views if shown.ordinal > target.ordinal],
         repeats=[ordinal for ordinal in same if ordinal != target.ordinal],
         trace=_trace_if_known(reader, target),
+        raw=None if target.synthetic else raw,
         masked=masked,
     )
 
@@ -94,9 +96,7 @@ def written(view: View, caller: Caller, request: EventRequest) -> WrittenEvent:
     """Return one record in the spelling of the generation that wrote it; a closer has that of the newest."""
     located = _authorized(view, caller, request)
     event = _target(LogReader(view, located), request)
-    record, masked = _record(event), 0
-    if request.redact or not caller.is_owner:
-        record, masked = redact.mask_value(record)
+    record, masked = _as_written(caller, request, event)
     return WrittenEvent(
         session_id=located.id, log_id=located.log_id, ordinal=event.ordinal, record=record, masked=masked
     )
@@ -183,6 +183,15 @@ def _target(reader: LogReader, request: EventRequest) -> Event:
     if request.seq is None:
         raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
     return reader.at(reader.ordinals_of_seq(request.seq)[0])
+
+
+def _as_written(caller: Caller, request: EventRequest, event: Event) -> tuple[dict[str, Any], int]:
+    """Return the record of an event as the caller may see it, and how many secrets are masked in it."""
+    record = _record(event)
+    if caller.is_owner and not request.redact:
+        return record, 0
+    shown: tuple[dict[str, Any], int] = redact.mask_value(record)
+    return shown
 
 
 def _record(event: Event) -> dict[str, Any]:

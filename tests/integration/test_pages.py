@@ -526,3 +526,28 @@ async def test_hostile_logs_are_text_on_every_page(case: Path, tmp_path: Path) -
                 assert attributes[name].startswith(("/", "#")), (path, tag, attributes)
                 assert not attributes[name].startswith("//"), (path, tag, attributes)
     await datasette.invoke_shutdown()
+
+
+async def test_an_event_is_also_shown_as_it_was_written(tmp_path: Path) -> None:
+    """Beside what it means there is the record in its own spelling, masked for everyone but the owner."""
+    secret = "gh" + "p_" + "a1B2c3D4" * 5
+    world = World(tmp_path / "sessions", tmp_path / "index")
+    log = world.write("old", Log(HOME, version=3).turn("go", "done", [("bash", "{}", f"the key is {secret}")]))
+    written = next(one for one in log.events if one["type"] == "tool/result")
+    datasette = world.build().serve()
+    path = f"/sessions/{log.id}/events/{written['seq']}"
+    for caller, is_masked in ((access.OWNER, False), (access.workspaces(HOME), True)):
+        headers = [("authorization", f"Bearer {world.token(caller)}")]
+        page, data = (
+            await ask(datasette, path, headers=headers),
+            await ask(datasette, twin(path), headers=headers),
+        )
+        raw = json.loads(data.body)["raw"]
+        assert (secret in data.text, secret in page.text) == (not is_masked, not is_masked)
+        assert (
+            raw["data"]["message"]["role"] == "user"
+        )  # generation 4 says `tool`, which is what the page shows first
+        assert (raw == written) is not is_masked
+        records = re.findall(r"<pre class=.code record.*?</pre>", page.text, re.DOTALL)
+        roles = [re.search(r'"role": "(\w+)"', unescape(re.sub("<[^>]+>", "", record))) for record in records]
+        assert [role and role[1] for role in roles] == ["tool", "user"]

@@ -55,15 +55,39 @@ def test_a_row_says_what_an_event_says(shown: object, about: str) -> None:
     assert [row.about for row in presentation.rows([shown])] == [about]  # type: ignore[list-item]
 
 
-def test_an_event_is_shown_up_to_a_megabyte() -> None:
-    """A larger record is cut, and how much is left out is said."""
-    target = event("x", {"text": "<" * 600_000})
+@pytest.mark.parametrize("text", ["<" * 600_000, "1" * 600_000, "广告" * 300_000])
+def test_an_event_is_shown_within_what_a_page_may_weigh(text: str) -> None:
+    """A larger record is cut, as it is understood and as it was written, and how much is left out is said."""
+    target = event("x", {"text": text})
     whole = presentation.event(
-        EventPage(session=summary(), target=target, before=[], after=[], repeats=[], trace=None)
+        EventPage(
+            session=summary(),
+            target=target,
+            before=[],
+            after=[],
+            repeats=[],
+            trace=None,
+            raw={"data": {"text": text}},
+        )
     )
-    assert len(whole.text) <= presentation.MAX_EVENT_BYTES
+    assert whole.raw is not None
+    assert presentation.MAX_EVENT_BYTES * 0.9 < len(whole.text.encode()) <= presentation.MAX_EVENT_BYTES
+    assert presentation.MAX_RAW_BYTES * 0.9 < len(whole.raw.encode()) <= presentation.MAX_RAW_BYTES
     assert whole.left_out == 600_016 - len(whole.text.unescape())
-    assert whole.left_out < 400_000
+    assert whole.raw_left_out == 600_034 - len(whole.raw.unescape())
+
+
+def test_colours_go_before_text_does() -> None:
+    """A record that would weigh too much in colours is shown without them, and whole."""
+    target = event("x", {"numbers": [1] * 4000})
+    page = EventPage(
+        session=summary(), target=target, before=[], after=[], repeats=[], trace=None, raw=target.data
+    )
+    whole = presentation.event(page)
+    assert (whole.left_out, whole.raw_left_out) == (0, 0)
+    assert "<span" in whole.text
+    assert whole.raw is not None
+    assert "<span" not in whole.raw
 
 
 def named(name: str) -> SessionSummary:
