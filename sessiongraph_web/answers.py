@@ -350,7 +350,8 @@ class LedgerEntry(Answer, frozen=True, kw_only=True):
     state: LogState
     reason: str | None
     size: int
-    faults: list[DamageNote]
+    faults: list[DamageNote]  # the first of them
+    damage: int = 0  # how many there are
 
 
 class RunReport(Answer, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from sessiongraph_web import frames, lines
+from sessiongraph_web.discovery import named_version
 from sessiongraph_web.models import NEWEST_VERSION, Event, Fault, FaultCode, FrameEnd, Header, Resume, Unit
 from sessiongraph_web.naming import folder_name, project_key
 from sessiongraph_web.narrow import to_event
@@ -200,6 +201,9 @@ class Assembler:
         elif header.version > NEWEST_VERSION:
             message = f"version {header.version} is newer than {NEWEST_VERSION}; read as well as it can be"
             yield self._fault("newer_version", message, 0, self._line)
+        elif (named := named_version(self._path.name)) not in (None, header.version):
+            message = f"the header says version {header.version}, the file's name {named}"
+            yield self._fault("version_mismatch", message, 0, self._line)
         folder = self._path.parent
         if folder_name(header.id) != folder.name:
             yield self._fault("id_mismatch", "the folder has not the name of the header's id", 0, self._line)

@@ -165,7 +165,10 @@ def ledger(catalog: sqlite3.Connection, request: StatusRequest) -> tuple[list[Le
     where = f":wanted IS NULL OR {_STATE} IN (SELECT value FROM json_each(:wanted))"  # noqa: S608
     values = {"wanted": wanted, "limit": request.limit, "offset": request.offset}
     rows = catalog.execute(
-        f"SELECT *, {_STATE} AS shown FROM log WHERE {where} ORDER BY path LIMIT :limit OFFSET :offset",  # noqa: S608
+        f"""
+        SELECT log.*, {_STATE} AS shown, ifnull(session.damage, json_array_length(faults)) AS damage
+        FROM log LEFT JOIN session USING (log_id) WHERE {where} ORDER BY path LIMIT :limit OFFSET :offset
+        """,  # noqa: S608 - conditions of ours, values bound
         values,
     )
     total = catalog.execute(f"SELECT count(*) FROM log WHERE {where}", {"wanted": wanted}).fetchone()[0]  # noqa: S608
@@ -196,6 +199,7 @@ def _ledger_entry(row: sqlite3.Row) -> LedgerEntry:
         reason=row["reason"],
         size=row["size"],
         faults=damage_notes(row["faults"]),
+        damage=row["damage"],
     )
 
 

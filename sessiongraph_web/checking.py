@@ -88,7 +88,7 @@ class Check:
         for cwd, name in catalog.execute("SELECT cwd, file FROM workspace ORDER BY cwd").fetchall():
             path = live.file(name)
             try:
-                soundness.logs_of(path, cwd)
+                soundness.logs_of(path, cwd, probe=False)
                 with closing(schema.open_reader(path)) as connection:
                     connection.row_factory = None
                     connection.execute(

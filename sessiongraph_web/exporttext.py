@@ -9,11 +9,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sessiongraph_web import documents, logs, logtext, tracing
+from sessiongraph_web import documents, logs, logtext
 from sessiongraph_web.answers import DamageNote, SessionSummary, instant
 from sessiongraph_web.entrynames import download_name
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.exportmarkdown import Markdown
+from sessiongraph_web.faults import LOSSES
 from sessiongraph_web.models import Event, Fault, Header, Instant, InvalidSurface, Replace
 from sessiongraph_web.packing import Download, Source
 from sessiongraph_web.redact import mask_value
@@ -53,7 +54,7 @@ def standing(source: Source, limits: logs.Limits) -> Standing:
     fold, replaced_by, damaged = Fold(), dict[int, int](), False
     for unit in logs.read(source.path, version=source.version, detail="index", limits=limits):
         if isinstance(unit, Fault):
-            damaged = damaged or unit.code in tracing.LOSSES
+            damaged = damaged or unit.code in LOSSES
         elif isinstance(unit, Event):
             shadowed = fold.push(unit, damaged=damaged).shadowed
             damaged = False

@@ -17,6 +17,7 @@ from sessiongraph_web.models import NEWEST_VERSION, Header, Instant, LogState
 from sessiongraph_web.soundness import Identity
 
 RUNS_KEPT: Final = 50
+_DUPLICATE: Final = "another log carries the same session id"  # what else a row says follows
 _ELSEWHERE: Final = frozenset({"parent_session", "parent_elsewhere"})  # true of one workspace only
 _COLUMNS: Final = ("created_at", "last_at", "models", *(c for c in SESSION_COLUMNS if c not in _ELSEWHERE))
 
@@ -240,19 +241,21 @@ class Ledger:
     def _mark_duplicates(self) -> None:
         """An id that occurs twice is a duplicate in both places; one that no longer does is what it was."""
         twice = "SELECT id FROM session GROUP BY id HAVING count(*) > 1"
+        also = f"{_DUPLICATE}; "
         self.connection.execute(
             f"""
             UPDATE log SET state = CASE WHEN version > ? THEN 'newer' WHEN faults != '[]' THEN 'partial'
-                                   ELSE 'indexed' END, reason = NULL
+                                   ELSE 'indexed' END, reason = nullif(substr(reason, ?), '')
             WHERE state = 'duplicate' AND session_id NOT IN ({twice})
             """,  # noqa: S608 - a literal of ours
-            (NEWEST_VERSION,),
+            (NEWEST_VERSION, len(also) + 1),
         )
         self.connection.execute(
             f"""
-            UPDATE log SET state = 'duplicate', reason = 'another log carries the same session id'
+            UPDATE log SET state = 'duplicate', reason = ifnull(? || reason, ?)
             WHERE state IN ('indexed', 'partial', 'newer') AND session_id IN ({twice})
-            """  # noqa: S608 - a literal of ours
+            """,  # noqa: S608 - a literal of ours
+            (also, _DUPLICATE),
         )
 
     def _raise_epoch(self) -> None:

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from sessiongraph_web import documents, logs, redact, tracing
+from sessiongraph_web import documents, logs, redact
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.faults import LOSSES, Faults
 from sessiongraph_web.framemap import FrameMap, Stretch
 from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface, Text
 from sessiongraph_web.repair import OpenTurn
@@ -234,7 +235,7 @@ class Walk:
 
     def __init__(self, path: Path, *, version: int, limits: logs.Limits, tool_result_chars: int) -> None:
         self.fold, self.digest, self.open_turn = Fold(), documents.Digest(), OpenTurn()
-        self.faults: list[Fault] = []
+        self.faults = Faults()
         self.records = self.own = 0
         self._frames = FrameMap(0, 0)
         self._moments: list[tuple[int, int]] = []
@@ -254,8 +255,8 @@ class Walk:
                 case Header():
                     self.digest = documents.Digest(unit)
                 case Fault():
-                    self.faults.append(unit)
-                    damaged = damaged or unit.code in tracing.LOSSES
+                    self.faults.add(unit)
+                    damaged = damaged or unit.code in LOSSES
                 case FrameEnd():
                     self._frames.end(unit)
         self._frames.close()
@@ -270,10 +271,10 @@ class Walk:
             "title": digest.title,
             "models": msgspec.json.encode(digest.models).decode(),
             "entries": self.own,
-            "damage": len(self.faults),
+            "damage": self.faults.count,
             "surface_fault": self.fold.fault,
             "open_turn": self.open_turn.is_open,
-            "faults": msgspec.json.encode(self.faults).decode(),
+            "faults": msgspec.json.encode(self.faults.kept).decode(),
         }
 
     def stretch_at(self, ordinal: int) -> Stretch | None:
@@ -291,7 +292,7 @@ class Walk:
     def is_regular(self, stretch: Stretch) -> bool:
         rows = self._frames.rows
         lines = (row.line for row in rows if row.offset >= stretch.end)
-        return not self.faults and stretch.is_regular(next(lines, self._frames.line))
+        return not self.faults.count and stretch.is_regular(next(lines, self._frames.line))
 
     def moment(self, ordinal: int) -> tuple[int, int] | None:
         at = bisect_left(self._moments, (ordinal, 0))

@@ -6,12 +6,13 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 from sessiongraph_web import documents, logs, redact, tokenizer
+from sessiongraph_web.faults import LOSSES, Faults
 from sessiongraph_web.framemap import FrameMap
 from sessiongraph_web.jobs import Job, LogResult, LogTask, Mode
 from sessiongraph_web.models import Event, Fault, FrameEnd, InvalidSurface, Resume, Surface, Text
@@ -23,9 +24,6 @@ BATCH_CHARACTERS: Final = 4_000_000  # of text that wait to be written; most log
 QUARTER_MS: Final = 900_000
 TELL_BYTES: Final = 256 * 1024  # stored bytes between two reports of progress
 RELATED: Final = frozenset({"log_id", "parent_session", "parent_elsewhere"})  # not for a log to overwrite
-DAMAGE: Final = frozenset(
-    {"damaged_frame", "window_too_large", "padding", "bad_line", "line_too_long", "torn_tail"}
-)
 
 
 @dataclass(slots=True)
@@ -38,6 +36,7 @@ class State:
     digest: dict[str, Any] | None = None
     turn: dict[str, Any] | None = None
     faults: list[dict[str, Any]] = field(default_factory=list)
+    fault_count: int = 0
     own: int = 0
     fold_next_seq: int = 0
     fold_fault: str | None = None
@@ -92,8 +91,8 @@ class LogWriter:
         self.frames = FrameMap(task.log_id, state.resume.line)
         self.rows = _Rows(connection, task.log_id)
         self.meter = logs.Meter()
-        self.faults = list(state.faults)
-        self.settled = len(self.faults)
+        self.faults = Faults(list(state.faults), state.fault_count)
+        self.settled = self.faults.count
         self.damaged = False  # damage was reported and no event came since
         self.own = state.own
         self.border = self.state_border = self.digest.inherited_count
@@ -132,7 +131,7 @@ class LogWriter:
             mode,
             self.task.header,
             session,
-            self.faults,
+            self.faults.kept,
             self.rows.all_activity(),
             self.meter.bytes_read,
         )
@@ -191,22 +190,23 @@ class LogWriter:
             self._tell(frame.end)
         if frame.clean:
             self.clean_end = frame
-            self.settled = len(self.faults)
+            self.settled = self.faults.count
 
     def _tell(self, offset: int) -> None:
         self.tell(offset - self.told)
         self.told = offset
 
     def _fault(self, fault: Fault) -> None:
-        self.faults.append(asdict(fault))
-        self.damaged = self.damaged or fault.code in DAMAGE
+        self.faults.add(fault)
+        self.damaged = self.damaged or fault.code in LOSSES
 
     def _carried(self) -> dict[str, Any]:
         """Return what the next run needs: faults of the tail are left out, since it reads the tail again."""
         return {
             "digest": self.digest.to_carried(),
             "turn": self.turn.to_carried(),
-            "faults": self.faults[: self.settled],
+            "faults": self.faults.first(self.settled),
+            "fault_count": self.settled,
             "own": self.own,
             "fold_next_seq": self.fold.next_seq,
             "fold_fault": self.fold.fault,
@@ -278,7 +278,7 @@ class LogWriter:
             "tool_errors": digest.tool_errors,
             "input_tokens": digest.input_tokens,
             "output_tokens": digest.output_tokens,
-            "damage": len(self.faults),
+            "damage": self.faults.count,
             "surface_fault": self.fold.fault,
             "surface_fault_ordinal": self.fold.fault_ordinal,
             "open_turn": self.turn.is_open,

@@ -165,6 +165,7 @@ FaultCode = Literal[
     "second_header",
     "id_mismatch",
     "folder_mismatch",
+    "version_mismatch",
     "newer_version",
     "empty_file",
     "seq_repeated",

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.faults import LOSSES
 from sessiongraph_web.language import sentence
 from sessiongraph_web.models import Event, Fault, Surface, Unit
 from sessiongraph_web.surface import Fold, classify
 
 T = TypeVar("T")
 
-# Damage that takes events away; other faults leave every event in its place.
-LOSSES: Final = frozenset(
-    {"damaged_frame", "window_too_large", "not_zstd", "padding", "bad_line", "line_too_long", "second_header"}
-)
 # The order of ASCII in the Unicode root collation, which the original sorts ids by.
 _COLLATED: Final = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 

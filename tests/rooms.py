@@ -29,6 +29,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "discovery",
         "locks",
         "logs",
+        "faults",
         "attachments",
     ),
     "meaning": ("surface", "outcomes", "documents", "repair", "tracing"),

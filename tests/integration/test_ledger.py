@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sessiongraph_web import access, logs, schema
+from sessiongraph_web.faults import MOST_KEPT
 from sessiongraph_web.filters import SearchRequest, SessionRequest
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.operations import SessionGraph
@@ -156,6 +157,58 @@ def test_damage_is_located_by_byte_and_line(store: Path) -> None:
     assert [(fault["code"], fault["line"]) for fault in faults] == [("bad_line", 9)]
     assert 0 < faults[0]["offset"] < path.stat().st_size
     assert ledger(store)[str(path.relative_to(store))] == ("partial", faults[0]["message"])
+
+
+def test_of_very_many_faults_the_first_are_kept_and_all_are_counted(store: Path) -> None:
+    """A log may be bad in every line: rows and what is carried from run to run stay bounded, also as it grows."""
+    log = Log("/w/a", id="session-1").turn("hello", "world")
+    log.raw(b"this is no JSON\n" * (MOST_KEPT + 50))
+    log.frame()
+    path = log.turn("and", "on").write(store)
+    run(store)
+    log.raw(b"nor is this\n" * 30)
+    log.frame()
+    log.turn("and", "further")
+    log.append(path)
+    assert run(store).extended == 1
+    assert len(faults_of(store)) == MOST_KEPT
+    assert content(store) == fresh(store)
+    with closing(SessionGraph(indexes.settings(store))) as product:
+        (entry,) = product.status(access.OWNER).problems or []
+        page = product.session(access.OWNER, SessionRequest(id="session-1"))
+    assert (len(entry.faults), entry.damage) == (MOST_KEPT, MOST_KEPT + 80)
+    assert (len(page.damage), page.session.damage) == (MOST_KEPT, MOST_KEPT + 80)
+    with closing(SessionGraph(indexes.settings(store, index="none", auto_build=False))) as product:
+        bare = product.session(access.OWNER, SessionRequest(id="session-1"))
+    assert (bare.damage, bare.session.damage) == (page.damage, page.session.damage)
+
+
+def test_a_name_that_says_another_generation_is_told(store: Path) -> None:
+    """dsh would refuse such a log; here the header counts, and the fault is told."""
+    path = Log("/w/a", id="session-1", version=3).turn("hello", "world").write(store)
+    path = path.rename(path.with_name("session.v4.jsonl.zstd"))
+    run(store)
+    (fault,) = faults_of(store)
+    assert (fault["code"], fault["line"]) == ("version_mismatch", 1)
+    said = "the header says version 3, the file's name 4"
+    assert ledger(store) == {str(path.relative_to(store)): ("partial", said)}
+
+
+def test_a_duplicate_keeps_what_else_is_to_be_said_of_it(store: Path) -> None:
+    """While two logs carry one id, and after one of them is gone."""
+    torn = Log("/w/a", id="session-1").turn("hello", "world")
+    torn.raw(b"this is no JSON\n")
+    torn.frame()
+    torn.write(store)
+    twin = Log("/w/b", id="session-1").turn("hello", "there").write(store)
+    run(store)
+    reasons = {reason for _, reason in ledger(store).values()}
+    also = "another log carries the same session id"
+    assert reasons == {also, f"{also}; {faults_of(store)[0]['message']}"}
+    assert content(store) == fresh(store)
+    shutil.rmtree(twin.parent)
+    run(store)
+    assert content(store) == fresh(store)
 
 
 def faults_of(store: Path) -> list[dict[str, Any]]:
