@@ -5,7 +5,12 @@
 
 STORE is one of the corpus maker's; INDEX is built if it is not there. A server runs in a process of its own and
 is asked over one kept connection, as a browser would. `scoped` holds a token for the largest workspace. The bare
-SQL reads in this process what a search has to rank (bench/query.py).
+SQL reads in this process what a search has to rank (bench/query.py). Beside the time that a client waits stands
+the CPU time of the server, which other work on the machine disturbs less.
+
+How it grows with the number of workspaces, on a store that the corpus maker made with
+
+    make_corpus.py OUT --mb 300 --workspaces 300 --sessions 2400
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
@@ -44,37 +50,52 @@ def main() -> None:
     cwd, giant = largest(settings)
     with ExitStack() as stack:
         sources = open_sources(settings, stack)
-        with serving(settings) as port:
+        with serving(settings) as (port, pid):
             for name, caller in (("scoped", access.workspaces(cwd)), ("owner", access.OWNER)):
                 mine = [s for s in sources if caller.is_owner or s.cwd == cwd]
-                browser = Browser(port, token_of(settings, caller))
+                browser = Browser(port, pid, token_of(settings, caller))
                 for suffix in ("", ".json"):
                     report(f"{name}{suffix or '.html'}", browser, mine, suffix, given.rounds)
-                page = measured(partial(browser.get, f"/sessions/{giant}"), given.rounds)
+                page = browser.measured(f"/sessions/{giant}", given.rounds)
                 size = len(browser.get(f"/sessions/{giant}"))
-                figures = f"p50 {p50(page):6.1f}  p95 {p95(page):6.1f} ms  {size / 1024:.0f} KiB"
-                print(f"{name} giant first page  {figures}")
+                print(f"{name} giant first page  {page}  {size / 1024:.0f} KiB")
 
 
 def report(name: str, browser: Browser, sources: list[Source], suffix: str, rounds: int) -> None:
-    """Print the time of all probes together, and the ratio to the bare SQL of each."""
-    everything: list[float] = []
-    bare_all: list[float] = []
+    """Print the times of each probe and of all together, and the ratio to the bare SQL."""
+    everything, bare_all = Times(), []
     for probe in query.PROBES:
-        times = measured(partial(browser.get, f"/search{suffix}?q={quote(probe)}"), rounds)
-        bare = measured(partial(query.read_bare, sources, probe), rounds)
-        everything += times
+        times = browser.measured(f"/search{suffix}?q={quote(probe)}", rounds)
+        bare = query.timed(partial(query.read_bare, sources, probe), rounds)
+        everything.add(times)
         bare_all += bare
-        print(f"  {name:12} p50 {p50(times):6.1f}  p95 {p95(times):6.1f} ms  bare {p50(bare):6.1f}  {probe}")
-    ratio = sum(everything) / sum(bare_all)
-    print(f"{name:14} p50 {p50(everything):6.1f}  p95 {p95(everything):6.1f} ms  {ratio:.2f} x the bare SQL")
+        print(f"  {name:12} {times}  bare {p50(bare):6.2f}  {probe}")
+    ratio = sum(everything.cpu) / sum(bare_all)
+    print(f"{name:14} {everything}  {ratio:.2f} x the bare SQL ({p50(bare_all):.2f}, p95 {p95(bare_all):.2f})")
+
+
+@dataclass(slots=True)
+class Times:
+    """Milliseconds of requests: what the client waited, and what the server computed."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def add(self, more: Times) -> None:
+        self.wall += more.wall
+        self.cpu += more.cpu
+
+    def __str__(self) -> str:
+        shown = {"wall": self.wall, "CPU": self.cpu}
+        return "  ".join(f"{name} p50 {p50(ms):6.1f} p95 {p95(ms):6.1f}" for name, ms in shown.items())
 
 
 class Browser:
-    """One kept connection with a token."""
+    """One kept connection with a token to a server whose process is known."""
 
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(self, port: int, pid: int, token: str) -> None:
         self.connection = HTTPConnection("127.0.0.1", port)
+        self.pid = pid
         self.headers = {"Authorization": f"Bearer {token}"}
 
     def get(self, path: str) -> bytes:
@@ -84,16 +105,25 @@ class Browser:
         assert response.status == 200, body[:300]
         return body
 
+    def measured(self, path: str, rounds: int) -> Times:
+        """Return the times of some rounds, after one that warms up."""
+        self.get(path)
+        times = Times()
+        for _ in range(rounds):
+            start, used = time.perf_counter(), computed(self.pid)
+            self.get(path)
+            times.wall.append((time.perf_counter() - start) * 1000)
+            times.cpu.append((computed(self.pid) - used) / 1_000_000)
+        return times
 
-def measured(ask: Callable[[], object], rounds: int) -> list[float]:
-    """Return the milliseconds of some rounds, after one that warms up."""
-    ask()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        ask()
-        times.append((time.perf_counter() - start) * 1000)
-    return times
+
+def computed(pid: int) -> int:
+    """Return the nanoseconds that all threads of a process have computed, as Linux counts them."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # a thread that ended meanwhile
+            total += int((task / "schedstat").read_text("ascii").split()[0])
+    return total
 
 
 def p50(times: list[float]) -> float:
@@ -139,8 +169,8 @@ def token_of(settings: config.Settings, caller: access.Caller) -> str:
 
 
 @contextmanager
-def serving(settings: config.Settings) -> Iterator[int]:
-    """Serve in a process of its own; yield its port."""
+def serving(settings: config.Settings) -> Iterator[tuple[int, int]]:
+    """Serve in a process of its own; yield its port and its id."""
     command = [sys.executable, "-m", "sessiongraph_web", "serve", "--port", "0"]
     command += ["--sessions", str(settings.sessions), "--index", str(settings.index)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
@@ -148,7 +178,7 @@ def serving(settings: config.Settings) -> Iterator[int]:
         found = re.search(r":(\d+)", process.stdout.readline().partition("//")[2])
         assert found
         try:
-            yield int(found[1])
+            yield int(found[1]), process.pid
         finally:
             process.send_signal(signal.SIGTERM)
 

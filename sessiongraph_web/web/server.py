@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.web import app, security, signin
 
 PROGRESS_SECONDS: Final = 1.0
+SWITCH_SECONDS: Final = 0.001  # how long a thread that computes keeps the others waiting; Python's own is 0.005
 DRAIN_SECONDS: Final = 3  # how long requests under way may go on when the server stops
 
 
@@ -57,10 +59,24 @@ async def serve(options: Options) -> None:
             product.refresher.request(Wish())
         progress = asyncio.create_task(_show_progress(product))
         try:
-            await _run(datasette.app(), listening)
+            application = datasette.app()
+            _be_prompt()
+            await _run(application, listening)
         finally:
             progress.cancel()
             app.close(datasette)
+
+
+def _be_prompt() -> None:
+    """Keep requests from waiting for threads that compute, and for walks over all that was loaded.
+
+    Measured: a full collection over the 74,000 objects of a server took 25 to 45 ms, once in about twenty
+    searches; over what came after the start, 1 ms. A search beside a busy thread took 55 ms, and 25 with the
+    shorter turns.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()
 
 
 class _Server(uvicorn.Server):
