@@ -33,6 +33,7 @@ from sessiongraph_web.pool import Pool, Workspace, one_state
 PREFIX_LENGTH: Final = 6
 ID_PREFIX: Final = "session-"
 MOST_CANDIDATES: Final = 20
+MOST_TITLES: Final = 32  # of relatives that no index holds, whose logs one view begins to read
 WALK_BYTES: Final = 64 * MEBI  # stored bytes of the relatives that one view walks over where no index holds them
 
 
@@ -76,6 +77,7 @@ class View:
         self.locks = Locks()
         self._walks: dict[int, Walk] = {}
         self._walk_bytes = WALK_BYTES
+        self._titles: dict[int, str | None] = {}
         self._families: dict[Caller, frozenset[int]] = {}
         self._read: dict[int, Located] = {}
 
@@ -206,6 +208,16 @@ class View:
             if self._walk_bytes < 0:
                 return located.row
         return {**located.row, **self.walk(located).facts()}
+
+    def title(self, located: Located) -> str | None:
+        """Return what a relative is called: if no index holds it, as far as the beginning of its log tells."""
+        if located.is_indexed:
+            return str(located.row["title"])
+        if located.log_id not in self._titles and len(self._titles) < MOST_TITLES:
+            self.will_read(located)
+            limits = log_limits(self.settings)
+            self._titles[located.log_id] = unread.title(located.path, located.row["version"], limits)
+        return self._titles.get(located.log_id)
 
     def check_header(self, located: Located) -> Header | None:
         """Read the header of the log again and refuse it if it is no longer the session that was authorized."""

@@ -21,13 +21,13 @@ def parent(view: View, caller: Caller, located: Located) -> Relative | None:
     if parent_id is None:
         return None
     found = view.exactly(caller, parent_id)
-    return _relative(_nearest(found, located), "parent") if found else Relative(id=None)
+    return _relative(view, _nearest(found, located), "parent") if found else Relative(id=None)
 
 
 def children(view: View, caller: Caller, located: Located) -> list[Relative]:
     """Return the visible children, oldest first."""
     found = _children(view, caller, {located.id: located.cwd})
-    return [_relative(child, _link(child)) for child in found if child.log_id != located.log_id]
+    return [_relative(view, child, _link(child)) for child in found if child.log_id != located.log_id]
 
 
 def ancestors(view: View, caller: Caller, located: Located) -> tuple[list[SessionSummary], bool]:
@@ -115,11 +115,13 @@ def _link(located: Located) -> Literal["fork", "subagent"]:
     return "subagent" if located.row["origin"] == "subagent" else "fork"
 
 
-def _relative(located: Located, link: Literal["parent", "fork", "subagent"]) -> Relative:
-    row = located.row
-    title = row["title"] if located.is_indexed else None
+def _relative(view: View, located: Located, link: Literal["parent", "fork", "subagent"]) -> Relative:
     return Relative(
-        id=located.id, log_id=located.log_id, title=title, created_at=instant(row["created_at"]), link=link
+        id=located.id,
+        log_id=located.log_id,
+        title=view.title(located),
+        created_at=instant(located.row["created_at"]),
+        link=link,
     )
 
 

@@ -169,7 +169,7 @@ def _heard(
     heard: dict[str | None, Relative] = {}
     for name in wanted:
         for found in view.exactly(caller, name)[:1]:
-            title = found.row["title"] if found.is_indexed else None
+            title = view.title(found)
             relative = known.get(name) or Relative(id=name, log_id=found.log_id, title=title, link="subagent")
             heard[name] = msgspec.structs.replace(relative, said=view.map_of(found).last_answer(SAID_CHARS))
     others = [relative for name, relative in heard.items() if name not in known]

@@ -1,15 +1,19 @@
-"""Logs that no index holds: the rows that their headers alone make."""
+"""Logs that no index holds: the rows that their headers make, and what their beginnings are called."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sessiongraph_web import documents, logs
 from sessiongraph_web.answers import SESSION_COLUMNS
-from sessiongraph_web.models import Header
+from sessiongraph_web.models import Event, FrameEnd, Header
+
+TITLE_BYTES: Final = 256 * 1024  # of the beginning of a log, as it is stored, that are read for its title
+TITLE_RECORDS: Final = 2000  # likewise
 
 
 def rows(store: Path, limits: logs.Limits, wanted: Collection[int] | None) -> list[dict[str, Any]]:
@@ -19,6 +23,22 @@ def rows(store: Path, limits: logs.Limits, wanted: Collection[int] | None) -> li
     made = [_row(log, header) for log, header in headers if isinstance(header, Header)]
     carried = Counter(row["id"] for row in made)
     return [row | {"state": "duplicate"} if carried[row["id"]] > 1 else row for row in made]
+
+
+def title(path: Path, version: int, limits: logs.Limits) -> str | None:
+    """Return what a log is called as far as its beginning tells; None if that holds neither title nor prompt.
+
+    A short log is read whole, so that its title is the one that an index would know.
+    """
+    digest = documents.Digest()
+    with closing(logs.read(path, version=version, detail="index", limits=limits)) as units:
+        for unit in units:
+            if isinstance(unit, Event):
+                digest.push(unit)
+            is_far = isinstance(unit, FrameEnd) and unit.end > TITLE_BYTES
+            if is_far or digest.events > TITLE_RECORDS:
+                return None if digest.title == documents.UNTITLED else digest.title
+    return digest.title
 
 
 def _row(log: logs.LogFile, header: Header) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Pair:
             list(islice(_pages(product, session_id, log_id, limit), most))
             for product in (self.indexed, self.bare)
         ]
-        assert list(map(_plain, pages[1])) == list(map(_plain, pages[0]))
+        assert list(map(presentation.encode, pages[1])) == list(map(presentation.encode, pages[0]))
         lineages = [
             _asked(lambda p: p.trace(OWNER, _named(session_id, log_id)), p) for p in (self.indexed, self.bare)
         ]
@@ -97,15 +97,6 @@ def _asked(ask: Callable[[SessionGraph], Any], product: SessionGraph) -> object:
         return presentation.encode(ask(product))
     except SessionGraphError as error:
         return error.code
-
-
-def _plain(page: SessionPage) -> dict[str, Any]:
-    """Return a page as data, less the titles of relatives, which a header does not tell."""
-    plain = presentation.encode(page)
-    for relative in (plain["parent"], *plain["children"], *plain["named"]):
-        if relative:
-            del relative["title"]
-    return plain
 
 
 def _sample(events: list[EventView]) -> list[EventView]:
