@@ -19,15 +19,19 @@ from sessiongraph_web import logs
 SHOP: Final = "/home/you/work/shop"
 ADS: Final = "/home/you/work/广告平台"
 BLOG: Final = "/home/you/blog"
+INFRA: Final = "/home/you/work/infra"
+NOTES: Final = "/home/you/笔记"
 DAY_MS: Final = 86_400_000
-SMALL_SESSIONS: Final = 90
-MODEL: Final = "deepseek-chat"
+HOUR_MS: Final = 3_600_000
+SMALL_SESSIONS: Final = 180
+BUSY_WEEKS: Final = 40  # over which the small sessions are spread, more of them lately
+MODELS: Final = ("deepseek-chat", "deepseek-reasoner")
 CHART_WIDTH, CHART_HEIGHT = 360, 140  # pixels
 CHART_BARS: Final = (12, 9, 17, 14, 11, 96, 118, 64, 20, 10)  # timeouts an hour, in pixels
 _SEED: Final = 20
 
 
-class _Log:
+class Log:
     """One session under construction, written as a plain log of generation 4."""
 
     def __init__(self, cwd: str, started: int, **header: Any) -> None:
@@ -37,6 +41,7 @@ class _Log:
         first = {"type": "session", "version": 4, "id": self.id, "createdAt": started, "cwd": cwd}
         self.lines = [first | {"isSeeded": seeded is not None, "delegationDepth": 0} | header]
         self.turn, self.step = 0, 0
+        self.model = MODELS[0]
         if seeded is not None:
             self.lines += seeded.lines[1:]
             self.turn = seeded.turn
@@ -102,16 +107,32 @@ class _Log:
             "role": "assistant",
             "content": content,
             "id": _message_id(),
-            "source": {"kind": "model", "provider": "demo", "model": MODEL},
+            "source": {"kind": "model", "provider": "demo", "model": self.model},
         }
         data = {"turn": self.turn, "step": self.step, "message": message, "usage": usage, "stream": []}
         self.add("assistant/message", data, after=4200, surfaceOp="append")
 
-    def write(self, store: Path) -> None:
+    def todo(self, **statuses: str) -> None:
+        """Write the to-do list; spaces in what is to be done are low lines here."""
+        todos = [{"content": what.replace("_", " "), "status": status} for what, status in statuses.items()]
+        self.add("todo/write", {"todos": todos})
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        arguments = {"file_path": path, "old_string": old, "new_string": new}
+        self.call("edit", arguments, f"The file {path} was edited.")
+
+    def write(self, store: Path, lines: int | None = None) -> Path:
+        """Write the log, or so many of its lines; return its path."""
         folder = store / logs.project_key(self.cwd) / self.id
         folder.mkdir(parents=True)
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines)
-        (folder / "session.v4.jsonl").write_text(text, "utf-8")
+        path = folder / "session.v4.jsonl"
+        path.write_text("".join(map(spelled, self.lines[:lines])), "utf-8")
+        return path
+
+
+def spelled(line: dict[str, Any]) -> str:
+    """Return a line as it stands in a log."""
+    return json.dumps(line, ensure_ascii=False) + "\n"
 
 
 _random = random.Random(_SEED)  # noqa: S311 - the same demo every time
@@ -121,6 +142,7 @@ def write(store: Path, attachments: Path | None = None) -> None:
     """Write the demo's sessions into an empty directory, and the picture that one of them shows (beside it)."""
     _attach(attachments or store.parent / "attachments", _chart())
     now = time.time_ns() // 1_000_000
+    _random.seed(_SEED)
     for log in itertools.chain(_timeouts(now), _checkout(now), _migration(now), _small(now)):
         log.write(store)
 
@@ -165,8 +187,8 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def _timeouts(now: int) -> Iterator[_Log]:
-    log = _Log(ADS, now - 3 * 3_600_000, agentPreset="standard")
+def _timeouts(now: int) -> Iterator[Log]:
+    log = Log(ADS, now - 3 * 3_600_000, agentPreset="standard")
     log.ask(
         "广告SDK 偶尔会超时，帮我看看 `fetch_ads` 的重试逻辑，然后补一个测试。",
         "修复广告SDK超时重试",
@@ -206,7 +228,7 @@ def _timeouts(now: int) -> Iterator[_Log]:
         "1 failed, 2 passed\n[exit code: 1]",
         took=9100,
     )
-    child = _Log(
+    child = Log(
         ADS,
         log.time + 1000,
         id=str(uuid.UUID(int=_random.getrandbits(128), version=4)),
@@ -233,7 +255,7 @@ def _timeouts(now: int) -> Iterator[_Log]:
         "```python\nfor attempt in range(5):\n    response = get(url, timeout=3.0)\n"
         "    sleep(0.2 * 2**attempt)\n```\n"
     )
-    fork = _Log(ADS, log.time + DAY_MS // 12, parentSession=log.id, seed=log)
+    fork = Log(ADS, log.time + DAY_MS // 12, parentSession=log.id, seed=log)
     fork.ask("如果改成熔断，而不是重试呢？先只说方案，不改代码。")
     fork.answer(
         "可以用一个三态熔断器：\n\n1. **关闭**：正常请求，统计失败率；\n2. **打开**：直接返回缓存的广告；\n"
@@ -242,8 +264,8 @@ def _timeouts(now: int) -> Iterator[_Log]:
     yield from (log, child, fork)
 
 
-def _checkout(now: int) -> Iterator[_Log]:
-    log = _Log(SHOP, now - DAY_MS - 5 * 3_600_000)
+def _checkout(now: int) -> Iterator[Log]:
+    log = Log(SHOP, now - DAY_MS - 5 * 3_600_000)
     log.ask("The checkout test is flaky on CI. Find out why and fix it.", "Fix the flaky checkout test")
     log.call(
         "bash",
@@ -281,8 +303,8 @@ def _checkout(now: int) -> Iterator[_Log]:
     yield log
 
 
-def _migration(now: int) -> Iterator[_Log]:
-    log = _Log(BLOG, now - 12 * DAY_MS)
+def _migration(now: int) -> Iterator[Log]:
+    log = Log(BLOG, now - 12 * DAY_MS)
     log.ask("Move the posts from Markdown files into SQLite, keep the URLs.", "Move posts into SQLite")
     for number in range(1, 9):
         log.call(
@@ -312,32 +334,56 @@ def _migration(now: int) -> Iterator[_Log]:
 
 
 _TOPICS: Final = (
-    ("给登录页加上验证码", "已经加上了验证码，并补充了测试。", "登录页验证码"),
+    (SHOP, "Add a dark theme to the dashboard", "Added custom properties for both themes.", "Dark theme"),
+    (SHOP, "给登录页加上验证码", "已经加上了验证码，并补充了测试。", "登录页验证码"),
     (
-        "Why is the image build slow?",
-        "The cache key changed on every commit; pinned it to the lock file.",
-        "Speed up the image build",
+        SHOP,
+        "Prices are rounded twice, find where",
+        "`Money.total` rounds, and so does the template.",
+        "Rounding twice",
     ),
-    ("把日志格式改成 JSON", "日志现在是一行一个 JSON 对象。", "日志改为 JSON"),
-    ("Add a dark theme to the dashboard", "Added custom properties for both themes.", "Dark theme"),
-    ("数据库连接池耗尽怎么排查？", "先看慢查询，再看未归还的连接；根因是事务没有关闭。", "排查连接池耗尽"),
+    (SHOP, "Review my retry helper", "It retries on 4xx, and it never gives up.", "Review the retry helper"),
     (
-        "Review my retry helper",
-        "Two findings: it retries on 4xx, and it never gives up.",
-        "Review the retry helper",
+        SHOP,
+        "Speed up the product list",
+        "One query for each row became one join: 840 ms to 31 ms.",
+        "N+1 queries",
     ),
+    (ADS, "把日志格式改成 JSON", "日志现在是一行一个 JSON 对象。", "日志改为 JSON"),
+    (ADS, "数据库连接池耗尽怎么排查？", "根因是事务没有关闭，连接没有归还。", "排查连接池耗尽"),
+    (ADS, "投放报表的时区不对", "报表按 UTC 聚合，改成了按广告主的时区。", "修正报表时区"),
+    (ADS, "给竞价服务写一个压测脚本", "脚本在 `bench/bid.py`，4 个进程下 2,300 次/秒。", "竞价压测"),
+    (INFRA, "Why is the image build slow?", "The cache key changed on every commit.", "Speed up the image build"),
+    (INFRA, "Rotate the staging certificates", "Rotated; the old ones end on Friday.", "Rotate certificates"),
+    (INFRA, "Nightly backups fail since Tuesday", "The disk was full of core dumps.", "Failing backups"),
+    (BLOG, "Write an RSS feed", "`/feed.xml` has the last twenty posts.", "RSS feed"),
+    (BLOG, "Some images have no alt text", "Eleven had none; each has one now.", "Alt texts"),
+    (NOTES, "把会议记录整理成待办事项", "整理出 9 项，其中 3 项本周到期。", "整理会议记录"),
+    (NOTES, "用一段话解释什么是布隆过滤器", "它用几个哈希回答“一定不在”或“可能在”。", "布隆过滤器"),
+)
+_LOOKS: Final = (
+    ("git status --short", "Look", " M app.py\n"),
+    ("rg -n TODO --stats", "What is left", "src/app.py:41: # TODO\n1 match\n"),
+    ("pytest -q", "Run the tests", "\x1b[32m................\x1b[0m\n16 passed in 1.2s\n"),
+    ("git log --oneline -3", "What came last", "4f1c2ab Fix the build\n91be0d7 Tidy up\n0aa31fe Add a test\n"),
 )
 
 
-def _small(now: int) -> Iterator[_Log]:
+def _small(now: int) -> Iterator[Log]:
+    """Yield short sessions: of working days mostly, and of working hours."""
     for number in range(SMALL_SESSIONS):
-        prompt, answer, title = _TOPICS[number % len(_TOPICS)]
-        days = int(2 + 340 * _random.random() ** 1.4)
-        log = _Log(_random.choice((SHOP, ADS, BLOG)), now - days * DAY_MS - _random.randrange(36_000_000))
-        log.ask(prompt, title)
-        for _ in range(_random.randrange(4)):
-            log.call("bash", {"command": "git status --short", "description": "Look"}, " M app.py\n")
-        log.answer(answer)
+        cwd, prompt, answer, title = _TOPICS[number % len(_TOPICS)]
+        days = int(2 + 7 * BUSY_WEEKS * _random.random() ** 1.6)
+        weekday = time.gmtime((now - days * DAY_MS) // 1000).tm_wday
+        days += max(0, weekday - 4) if _random.random() < 0.8 else 0
+        log = Log(cwd, now - days * DAY_MS - _random.randrange(9) * HOUR_MS - _random.randrange(HOUR_MS))
+        log.model = _random.choice(MODELS)
+        for asked in (prompt, *(["Thanks. Anything else that I should look at?"] if number % 4 == 0 else [])):
+            log.ask(asked, title if asked == prompt else None)
+            for command, about, output in _random.sample(_LOOKS, _random.randrange(len(_LOOKS))):
+                failed = "exit 1" if _random.random() < 0.04 else ""
+                log.call("bash", {"command": command, "description": about}, output, failed=failed)
+            log.answer(answer if asked == prompt else "No: the rest is as it should be.")
         yield log
 
 

@@ -58,5 +58,5 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin", "web.offline"),
         *("web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
     ),
-    "command line": ("demo", "web.server", "shell", "granting", "cli", "__main__"),
+    "command line": ("demo", "rehearsal", "web.server", "shell", "granting", "cli", "__main__"),
 }
