@@ -211,21 +211,15 @@ def _look_up(
 
 def _tallies(asked: Sequence[_Asked], kinds: Sequence[Kind]) -> list[_Tally]:
     """Count the matches of each workspace; read on the way what is few enough to be ranked in any case."""
-    bounds = [_at_most(one) for one in asked]
-    each = RANKED_IN_ALL if sum(bounds) <= RANKED_IN_ALL else RANKED_IN_ALL // len(asked)
-    few = min(RANKED_OF_WORKSPACE, each)
-    return [_read(one, kinds) if bound <= few else _tally(one) for one, bound in zip(asked, bounds, strict=True)]
+    few = min(RANKED_OF_WORKSPACE, RANKED_IN_ALL // max(1, len(asked)))
+    return [_read(one, kinds) if _has_at_most(few, one) else _tally(one) for one in asked]
 
 
-def _at_most(asked: _Asked) -> int:
-    """Return how many entries may match: what the full-text index alone says, up to 1,001."""
+def _has_at_most(few: int, asked: _Asked) -> bool:
+    """Say whether the full-text index alone finds no more entries than these."""
     within, ids = ("AND rowid BETWEEN ? AND ?", asked.scope.ids) if asked.scope.ids else ("", ())
-    sql = f"""
-        SELECT count(*) FROM (
-            SELECT 1 FROM entry_fts WHERE entry_fts MATCH ? {within} LIMIT {RANKED_OF_WORKSPACE + 1}
-        )
-    """  # noqa: S608 - our own names, values are bound
-    return next((int(row[0]) for row in asked.rows(sql, [asked.expression, *ids])), 0)
+    sql = f"SELECT 1 FROM entry_fts WHERE entry_fts MATCH ? {within} LIMIT 1 OFFSET {few}"  # noqa: S608
+    return not list(asked.rows(sql, [asked.expression, *ids]))
 
 
 def _tally(asked: _Asked) -> _Tally:
