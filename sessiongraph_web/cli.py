@@ -30,6 +30,7 @@ from sessiongraph_web.answers import Answer
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.granting import token
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.language import gettext
 from sessiongraph_web.models import KINDS, SURFACES, LogState
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.shell import (
@@ -56,7 +57,7 @@ FORMATS: Final = get_args(filters.ExportFormat)
 
 
 @click.group(cls=Commands)
-@click.version_option(__version__)
+@click.version_option(__version__, help="Show the version and exit.")
 def main() -> None:
     """Search, read, trace and export DeepSeek Harness (dsh) session logs."""
 
@@ -350,19 +351,23 @@ def mcp(sessions: Path | None, index: Path | None, workspace: str | None, http: 
     try:
         cwd = served.workspace(workspace, os.environ)
         for twin in served.twins(product, cwd):
-            click.echo(
-                f"{console.safe(twin)} may be the same directory under another name; its sessions are served with"
-                f" --workspace {shlex.quote(console.safe(twin))}",
-                err=True,
+            said = gettext(
+                "%(directory)s may be the same directory under another name; its sessions are served with"
+                " %(option)s",
+                directory=console.safe(twin),
+                option=f"--workspace {shlex.quote(console.safe(twin))}",
             )
+            click.echo(said, err=True)
         product.refresher.request(Wish())
         server = served.server(product, cwd)
         if http:
-            click.echo(
-                f"Serving {console.safe(cwd)} at http://{served.HOST}:{port}{served.PATH}; make a token with"
-                f" `sessiongraph-web token create --workspace {shlex.quote(console.safe(cwd))}`",
-                err=True,
+            said = gettext(
+                "Serving %(directory)s at %(address)s; make a token with `%(command)s`",
+                directory=console.safe(cwd),
+                address=f"http://{served.HOST}:{port}{served.PATH}",
+                command=f"sessiongraph-web token create --workspace {shlex.quote(console.safe(cwd))}",
             )
+            click.echo(said, err=True)
             asyncio.run(served.serve_http(server, product, cwd, port))
         else:
             asyncio.run(served.serve_stdio(server))
@@ -373,7 +378,7 @@ def mcp(sessions: Path | None, index: Path | None, workspace: str | None, http: 
 def _agent(product: SessionGraph, session_id: str | None, workspace: str | None) -> Agent:
     """Return whom a tool is called for: a session, a workspace, or (with neither) the owner."""
     if session_id is not None and workspace is not None:
-        raise click.UsageError("Say who calls: --caller or --workspace, not both.")
+        raise click.UsageError(gettext("Say who calls: --caller or --workspace, not both."))
     return Agent(workspace) if session_id is None else agents.agent_of(product, session_id)
 
 
@@ -381,7 +386,7 @@ def _json_object(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise click.UsageError("--args must be a JSON object.") from error
+        raise click.UsageError(gettext("--args must be a JSON object.")) from error
 
 
 def _mcp() -> ModuleType:

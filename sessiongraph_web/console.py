@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
+from sessiongraph_web import reasons, wording
 from sessiongraph_web.answers import (
     Branch,
     EventPage,
     EventTrace,
     EventView,
     Hit,
+    LedgerEntry,
     Lineage,
     RunReport,
     SearchPage,
@@ -25,10 +27,12 @@ from sessiongraph_web.answers import (
     WorkspaceList,
 )
 from sessiongraph_web.checking import CheckReport
+from sessiongraph_web.language import gettext, ngettext, pgettext
 from sessiongraph_web.models import Instant
 from sessiongraph_web.tokens import Token
 
 _INDENT: Final = "   "
+_LABEL_COLUMNS: Final = 12  # of the names of facts
 MOST_SCANNED: Final = 100_000  # characters of a text that one line is made of
 _EVENT_TEXT: Final = 2000  # characters of an event on a session page; `event` shows it whole
 _REPLACED: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -48,10 +52,15 @@ def safe(text: str, *, keep: str = "\n\t") -> str:
     return "".join(c if c in keep or unicodedata.category(c) not in _REPLACED else _visible(c) for c in text)
 
 
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(map(_width, text))
+
+
 def one_line(text: str, width: int) -> str:
     """Return text as one line of at most `width` columns, cut with an ellipsis."""
     flat = safe(" ".join(text[:MOST_SCANNED].split()), keep="")
-    ends = list(accumulate(map(_columns, flat)))
+    ends = list(accumulate(map(_width, flat)))
     if not ends or ends[-1] <= width:
         return flat
     return flat[: bisect_right(ends, width - 1)] + "…"
@@ -64,8 +73,7 @@ def search(page: SearchPage, screen: Screen) -> Iterator[str]:
     for number, hit in enumerate(page.sessions, 1):
         yield ""
         yield from _session_line(hit.session, screen, number)
-        matches = "1 match" if hit.matches == 1 else f"{hit.matches} matches"
-        yield f"{_INDENT}{matches}"
+        yield _INDENT + ngettext("%(num)s match", "%(num)s matches", hit.matches, num=hit.matches)
         for shown in (hit.best, *hit.more):
             yield _hit_line(shown, screen)
     for shown in page.entries:
@@ -73,31 +81,31 @@ def search(page: SearchPage, screen: Screen) -> Iterator[str]:
         yield _hit_line(shown, screen)
     if page.next_cursor:
         yield ""
-        yield screen.faint(f"More: add --cursor {page.next_cursor}")
+        yield screen.faint(gettext("More: add %(option)s", option=f"--cursor {page.next_cursor}"))
 
 
 def session(page: SessionPage, screen: Screen) -> Iterator[str]:
-    summary = page.session
+    summary, outside = page.session, gettext("outside your view")
     yield screen.bold(one_line(summary.title, screen.width))
     yield from _facts(
-        ("id", summary.id),
-        ("workspace", summary.cwd or "none recorded"),
-        ("created", _when(summary.created_at)),
-        ("last event", _when(summary.last_at)),
-        ("counts", _counts(summary)),
-        ("models", ", ".join(summary.models) or "none"),
-        ("parent", _parent(page)),
-        ("children", ", ".join(child.id or "outside your view" for child in page.children) or "none"),
-        ("damage", f"{len(page.damage)} faults; see `status`" if page.damage else "none"),
+        (gettext("id"), summary.id),
+        (gettext("workspace"), summary.cwd or gettext("none recorded")),
+        (gettext("created"), _when(summary.created_at)),
+        (gettext("last event"), _when(summary.last_at)),
+        (gettext("counts"), _counts(summary)),
+        (gettext("models"), ", ".join(summary.models) or _none()),
+        (gettext("parent"), _parent(page)),
+        (gettext("children"), ", ".join(child.id or outside for child in page.children) or _none()),
+        (gettext("damage"), _damage(summary)),
     )
     if page.resume_command:
-        yield from _facts(("resume", page.resume_command))
+        yield from _facts((gettext("resume"), page.resume_command))
     for event in page.events:
         yield ""
         yield from _event(event, screen, whole=False)
     if page.next_ordinal is not None:
         yield ""
-        yield screen.faint(f"More: add --ordinal {page.next_ordinal}")
+        yield screen.faint(gettext("More: add %(option)s", option=f"--ordinal {page.next_ordinal}"))
 
 
 def event(page: EventPage, screen: Screen) -> Iterator[str]:
@@ -105,7 +113,7 @@ def event(page: EventPage, screen: Screen) -> Iterator[str]:
         yield from _event(shown, screen, whole=shown is page.target)
         yield ""
     if page.repeats:
-        yield f"The same seq is also at ordinal {', '.join(map(str, page.repeats))}."
+        yield gettext("The same seq is also at ordinal %(ordinals)s.", ordinals=", ".join(map(str, page.repeats)))
     if page.trace:
         yield from event_trace(page.trace, screen)
 
@@ -113,34 +121,38 @@ def event(page: EventPage, screen: Screen) -> Iterator[str]:
 def event_trace(trace: EventTrace, screen: Screen) -> Iterator[str]:
     yield screen.bold(f"seq {trace.seq} | {safe(trace.type, keep='')} | {trace.surface} | {_when(trace.time)}")
     yield from _facts(
-        ("replaced by", _numbers([] if trace.replaced_by is None else [trace.replaced_by])),
-        ("chain", _numbers(trace.replacement_chain)),
-        ("replaces", _numbers(trace.replaced_event_seqs)),
-        ("sources", _numbers(trace.source_event_seqs)),
-        ("derived", _numbers(trace.derived_event_seqs)),
+        (gettext("replaced by"), _numbers([] if trace.replaced_by is None else [trace.replaced_by])),
+        (gettext("chain"), _numbers(trace.replacement_chain)),
+        (gettext("replaces"), _numbers(trace.replaced_event_seqs)),
+        (gettext("sources"), _numbers(trace.source_event_seqs)),
+        (gettext("derived"), _numbers(trace.derived_event_seqs)),
     )
 
 
 def timeline(page: TimelinePage, screen: Screen) -> Iterator[str]:
-    yield screen.bold(f"{page.total} sessions")
+    yield screen.bold(gettext("%(number)s sessions", number=page.total))
     for summary in page.sessions:
         yield from _session_line(summary, screen)
     if page.next_cursor:
-        yield screen.faint(f"More: add --cursor {page.next_cursor}")
+        yield screen.faint(gettext("More: add %(option)s", option=f"--cursor {page.next_cursor}"))
 
 
 def workspaces(found: WorkspaceList, screen: Screen) -> Iterator[str]:
     for workspace in found.workspaces:
-        yield screen.bold(safe(workspace.cwd or "(no working directory recorded)", keep=""))
-        counts = f"{workspace.sessions} sessions, {workspace.entries} entries"
-        yield f"{_INDENT}{counts}, last {_when(workspace.last_at)}"
+        yield screen.bold(safe(workspace.cwd or _no_directory(), keep=""))
+        yield _INDENT + gettext(
+            "%(sessions)s sessions, %(entries)s entries, last %(time)s",
+            sessions=workspace.sessions,
+            entries=workspace.entries,
+            time=_when(workspace.last_at),
+        )
     if not found.workspaces:
-        yield "No workspace has a session yet."
+        yield gettext("No workspace has a session yet.")
 
 
 def lineage(found: Lineage, screen: Screen) -> Iterator[str]:
     if not found.complete:
-        yield "(an ancestor lies outside this view)"
+        yield gettext("(an ancestor lies outside this view)")
     for depth, ancestor in enumerate(reversed(found.ancestors)):
         yield "  " * depth + _named(ancestor, screen)
     depth = len(found.ancestors)
@@ -150,95 +162,121 @@ def lineage(found: Lineage, screen: Screen) -> Iterator[str]:
 
 def status(found: Status, screen: Screen) -> Iterator[str]:
     note = found.index
-    yield screen.bold(f"{found.sessions} sessions, {found.entries} entries, {found.workspaces} workspaces")
+    yield screen.bold(
+        gettext(
+            "%(sessions)s sessions, %(entries)s entries, %(workspaces)s workspaces",
+            sessions=found.sessions,
+            entries=found.entries,
+            workspaces=found.workspaces,
+        )
+    )
+    never = gettext("never; run `sessiongraph-web index`")
+    states = ", ".join(f"{count} {state}" for state, count in (found.states or {}).items())
     facts = [
-        ("refreshed", _when(note.refreshed_at) if note.refreshed_at else "never; run `sessiongraph-web index`"),
-        ("epoch", str(note.epoch)),
-        ("store", found.sessions_path or "hidden"),
-        ("index", found.index_path or "hidden"),
-        ("files", ", ".join(f"{count} {state}" for state, count in (found.states or {}).items()) or "none"),
-        ("masking", found.masking),
+        (gettext("refreshed"), _when(note.refreshed_at) if note.refreshed_at else never),
+        (gettext("epoch"), str(note.epoch)),
+        (gettext("store"), found.sessions_path or gettext("hidden")),
+        (gettext("index"), found.index_path or gettext("hidden")),
+        (gettext("files"), states or _none()),
+        (gettext("masking"), gettext(found.masking)),
     ]
     if found.index.indexing:
-        facts.insert(1, ("indexing", f"{note.done} of {note.total}"))
+        indexing = gettext("%(done)s of %(total)s", done=note.done, total=note.total)
+        facts.insert(1, (gettext("indexing"), indexing))
     if found.store_problem:
-        facts.append(("problem", found.store_problem))
+        facts.append((gettext("problem"), reasons.said(found.store_problem)))
     yield from _facts(*facts)
     for entry in found.ledger if found.ledger is not None else found.problems or []:
-        yield f"{entry.state}: {safe(entry.path, keep='')}" + (
-            f" ({safe(entry.reason, keep='')})" if entry.reason else ""
-        )
-        for fault in entry.faults:
-            line = f", line {fault.line}" if fault.line else ""
-            yield f"{_INDENT}{fault.code} at byte {fault.offset}{line}: {safe(fault.message, keep='')}"
+        yield from _entry(entry)
+        if entry.damage > len(entry.faults):
+            more = entry.damage - len(entry.faults)
+            yield _INDENT + ngettext("and %(num)s more", "and %(num)s more", more, num=more)
 
 
 def run_report(report: RunReport) -> str:
-    parts = [
-        f"{report.discovered} logs found",
-        f"{report.indexed} indexed",
-        f"{report.extended} extended",
-        f"{report.skipped} unchanged",
-        f"{report.removed} removed",
-        f"{report.failed} failed",
-    ]
-    ended = "" if report.outcome == "complete" else f" ({report.outcome}; run it again to go on)"
-    return f"{', '.join(parts)} in {report.seconds:.1f} s{ended}"
+    said = gettext(
+        "%(discovered)s logs found, %(indexed)s indexed, %(extended)s extended, %(skipped)s unchanged,"
+        " %(removed)s removed, %(failed)s failed in %(seconds)s s",
+        discovered=report.discovered,
+        indexed=report.indexed,
+        extended=report.extended,
+        skipped=report.skipped,
+        removed=report.removed,
+        failed=report.failed,
+        seconds=f"{report.seconds:.1f}",
+    )
+    if report.outcome == "complete":
+        return said
+    outcome = gettext(wording.OUTCOMES[report.outcome])
+    return said + gettext(" (%(outcome)s; run it again to go on)", outcome=outcome)
 
 
 def check_report(report: CheckReport) -> Iterator[str]:
     """Say what was looked at and what is wrong, with the way out."""
-    yield (
-        f"{report.workspaces} workspaces, {report.sessions} sessions and {report.entries} entries checked,"
-        f" {report.reread} sessions read again: {'all is well' if report.sound else 'something is wrong'}"
+    yield gettext(
+        "%(workspaces)s workspaces, %(sessions)s sessions and %(entries)s entries checked,"
+        " %(reread)s sessions read again: %(outcome)s",
+        workspaces=report.workspaces,
+        sessions=report.sessions,
+        entries=report.entries,
+        reread=report.reread,
+        outcome=gettext("all is well") if report.sound else gettext("something is wrong"),
     )
     for finding in report.findings:
-        place = finding.workspace if finding.workspace is not None else "sessions without a workspace"
-        yield f"{_INDENT}{finding.check}: {safe(place, keep='')}: {safe(finding.detail, keep='')}"
+        place = finding.workspace if finding.workspace is not None else gettext("sessions without a workspace")
+        detail = safe(reasons.said(finding.detail), keep="")
+        yield f"{_INDENT}{finding.check}: {safe(place, keep='')}: {detail}"
     if not report.sound:
-        yield "`sessiongraph-web index --force` builds everything anew."
+        yield gettext("`sessiongraph-web index --force` builds everything anew.")
 
 
 def token_facts(token: Token) -> dict[str, str]:
     """Return what a list says of a grant of access: never the secret, which is known to nobody."""
-    opens = ", ".join(sorted(token.caller.cwds)) or "everything"
+    opens = ", ".join(sorted(token.caller.cwds)) or gettext("everything")
     if token.caller.kind == "session":
-        opens = f"log {token.caller.log_id} in {opens}"
+        opens = gettext("log %(log)s in %(workspace)s", log=token.caller.log_id, workspace=opens)
+    until = gettext("until %(time)s", time=_when(Instant(token.expires_at)))
     return {
         "id": token.id,
         "kind": token.kind,
-        "state": "revoked" if token.revoked_at else f"until {_when(Instant(token.expires_at))}",
+        "state": gettext("revoked") if token.revoked_at else until,
         "opens": safe(opens, keep=""),
         "label": safe(token.label, keep=""),
     }
 
 
 def _search_heading(page: SearchPage) -> str:
-    hits = f"{page.hits}" if page.hits_exact else f"{page.hits} or more"
-    return f"{hits} matches in {page.session_count} sessions ({page.took_ms:.0f} ms)"
+    return gettext(
+        "%(hits)s matches in %(sessions)s sessions (%(time)s ms)",
+        hits=page.hits if page.hits_exact else gettext("%(number)s or more", number=page.hits),
+        sessions=page.session_count,
+        time=f"{page.took_ms:.0f}",
+    )
 
 
 def _search_notes(page: SearchPage) -> Iterator[str]:
     if page.widened:
-        yield "Nothing in prompts, answers, calls and titles, so every kind was searched."
+        yield gettext("Nothing in prompts, answers, calls and titles, so every kind was searched.")
     if page.loose:
-        yield "No exact match: these contain every part, not side by side."
+        yield gettext("No exact match: these contain every part, not side by side.")
     if not page.ranked_exactly:
-        yield "A very common text: the newest matches were ranked."
+        yield gettext("A very common text: the newest matches were ranked.")
     if page.partial:
-        yield "The time was up: this is what was found until then."
+        yield gettext("The time was up: this is what was found until then.")
     others = {kind: count for kind, count in page.kind_counts.items() if kind not in page.kinds and count}
     if others:
-        yield "Also in: " + ", ".join(f"{kind} {count}" for kind, count in others.items())
+        counts = ", ".join(f"{kind} {count}" for kind, count in others.items())
+        yield gettext("Also in: %(counts)s", counts=counts)
 
 
 def _session_line(summary: SessionSummary, screen: Screen, number: int | None = None) -> Iterator[str]:
     lead = f"{number}. " if number else ""
     yield screen.bold(lead + one_line(summary.title, screen.width - len(lead)))
-    where = one_line(summary.cwd or "(no working directory recorded)", screen.width - len(_INDENT))
+    where = one_line(summary.cwd or _no_directory(), screen.width - len(_INDENT))
     yield f"{_INDENT}{safe(summary.id, keep='')}"
     yield screen.faint(f"{_INDENT}{where}")
-    yield screen.faint(f"{_INDENT}{_when(summary.created_at)}, {summary.turns} turns")
+    about = gettext("%(time)s, %(turns)s turns", time=_when(summary.created_at), turns=summary.turns)
+    yield screen.faint(_INDENT + about)
 
 
 def _hit_line(hit: Hit, screen: Screen) -> str:
@@ -247,7 +285,11 @@ def _hit_line(hit: Hit, screen: Screen) -> str:
 
 
 def _event(shown: EventView, screen: Screen, *, whole: bool) -> Iterator[str]:
-    marks = [shown.surface] + [name for name in ("inherited", "synthetic") if getattr(shown, name)]
+    marks: list[str] = [shown.surface]
+    if shown.inherited:
+        marks.append(gettext("inherited"))
+    if shown.synthetic:
+        marks.append(gettext("synthetic"))
     yield screen.bold(f"seq {shown.seq} | {safe(shown.type, keep='')} | {', '.join(marks)} | {_when(shown.time)}")
     text = "\n".join(_strings(shown.data))
     cut = text if whole or len(text) <= _EVENT_TEXT else text[:_EVENT_TEXT] + "…"
@@ -273,7 +315,9 @@ def _branches(branches: list[Branch], depth: int, screen: Screen) -> Iterator[st
     waiting = [(branch, depth) for branch in reversed(branches)]
     while waiting:
         branch, at = waiting.pop()
-        yield "  " * at + (_named(branch.session, screen) if branch.session else "(sessions outside this view)")
+        yield "  " * at + (
+            _named(branch.session, screen) if branch.session else gettext("(sessions outside this view)")
+        )
         waiting += [(below, at + 1) for below in reversed(branch.descendants)]
 
 
@@ -283,28 +327,58 @@ def _named(summary: SessionSummary, screen: Screen) -> str:
 
 def _facts(*facts: tuple[str, str]) -> Iterator[str]:
     for name, value in facts:
-        yield f"{_INDENT}{name + ':':<12} {safe(value, keep='')}"
+        label = gettext("%(name)s:", name=name)
+        yield f"{_INDENT}{label}{' ' * (_LABEL_COLUMNS - columns(label))} {safe(value, keep='')}"
 
 
 def _counts(summary: SessionSummary) -> str:
-    return (
-        f"{summary.events} events, {summary.turns} turns, {summary.tool_calls} tool calls"
-        f" ({summary.tool_errors} failed), {summary.input_tokens} tokens in, {summary.output_tokens} out"
+    return gettext(
+        "%(events)s events, %(turns)s turns, %(calls)s tool calls (%(errors)s failed), %(input)s tokens in,"
+        " %(output)s out",
+        events=summary.events,
+        turns=summary.turns,
+        calls=summary.tool_calls,
+        errors=summary.tool_errors,
+        input=summary.input_tokens,
+        output=summary.output_tokens,
     )
+
+
+def _damage(summary: SessionSummary) -> str:
+    return gettext("%(number)s faults; see `status`", number=summary.damage) if summary.damage else _none()
+
+
+def _entry(entry: LedgerEntry) -> Iterator[str]:
+    """Say what became of a file of the store, and what is wrong in it."""
+    why = f" ({safe(reasons.said(entry.reason), keep='')})" if entry.reason else ""
+    yield f"{entry.state}: {safe(entry.path, keep='')}{why}"
+    for fault in entry.faults:
+        where = gettext("byte %(offset)s, line %(line)s") if fault.line else gettext("byte %(offset)s")
+        at = where % {"offset": fault.offset, "line": fault.line}
+        message = safe(reasons.said(fault.message), keep="")
+        yield _INDENT + gettext("%(code)s at %(place)s: %(message)s", code=fault.code, place=at, message=message)
 
 
 def _parent(page: SessionPage) -> str:
     if page.parent is None:
-        return "none"
-    return page.parent.id or "outside your view"
+        return _none()
+    return page.parent.id or gettext("outside your view")
 
 
 def _numbers(values: list[int]) -> str:
-    return ", ".join(map(str, values)) or "none"
+    return ", ".join(map(str, values)) or _none()
+
+
+def _none() -> str:
+    return pgettext("in a list of facts", "none")
+
+
+def _no_directory() -> str:
+    return gettext("(no working directory recorded)")
 
 
 def _when(moment: Instant | None) -> str:
-    return moment.iso.replace("T", " ").removesuffix("Z")[:-4] + " UTC" if moment else "unknown"
+    return moment.iso.replace("T", " ").removesuffix("Z")[:-4] + " UTC" if moment else pgettext("time", "unknown")
 
 
 def _visible(char: str) -> str:
@@ -314,7 +388,7 @@ def _visible(char: str) -> str:
     return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
 
 
-def _columns(char: str) -> int:
+def _width(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import click
 
-from sessiongraph_web import access, config, console, filters
+from sessiongraph_web import access, commands, config, console, filters, language
 from sessiongraph_web.access import Caller
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.language import gettext
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.shell import opened, places, show_json
 from sessiongraph_web.tokens import FILE as PRIVATE
@@ -21,7 +22,7 @@ from sessiongraph_web.tokens import Tokens
 DAY_SECONDS: Final = 86_400
 
 
-@click.group()
+@click.group(cls=commands.Group)
 def token() -> None:
     """Give others access to exact workspaces or one session, and take it back."""
 
@@ -58,7 +59,8 @@ def token_list(sessions: Path | None, index: Path | None, as_json: bool) -> None
     with _tokens(sessions, index) as tokens:
         found = tokens.list()
     if as_json:
-        show_json([console.token_facts(given) for given in found])
+        with language.spoken(language.ENGLISH):
+            show_json([console.token_facts(given) for given in found])
         return
     for given in found:
         click.echo("  ".join(console.token_facts(given).values()))
@@ -93,7 +95,9 @@ def _grantee(
 ) -> Caller:
     """Return the caller that a token is for; exactly one kind of grant must have been asked."""
     if sum((bool(workspace), session_id is not None, owner)) != 1:
-        raise click.UsageError("Say what the token opens: --workspace (repeatable), or --session, or --owner.")
+        raise click.UsageError(
+            gettext("Say what the token opens: --workspace (repeatable), or --session, or --owner.")
+        )
     if owner:
         return access.OWNER
     if session_id is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import shlex
 import shutil
 import signal
@@ -19,6 +20,7 @@ import msgspec
 
 from sessiongraph_web import (
     access,
+    commands,
     config,
     console,
     generation,
@@ -32,20 +34,34 @@ from sessiongraph_web.config import Settings
 from sessiongraph_web.console import Screen
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.indexer import Progress
+from sessiongraph_web.language import gettext
 from sessiongraph_web.operations import SessionGraph
 
 INTERRUPTED: Final = CODES["SESSION_QUERY_ABORTED"].exit_code
+PLAIN_SECONDS: Final = 10  # between two lines of progress where they are kept, as in a pipe or a log
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Commands(click.Group):
-    """The one place where the command line turns errors into sentences and exit codes."""
+class Commands(commands.Group):
+    """The one place where the command line turns errors into sentences and exit codes, in its own language."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        _write_everything()
+        with commands.spoken():
+            return super().main(*args, **extra)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if parent is not None:  # under `datasette`, whose `main` is not ours
+            parent.with_resource(commands.spoken())
+        return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except SessionGraphError as error:
-            click.echo(f"sessiongraph-web: {console.safe(error.detail)}", err=True)
+            click.echo(f"sessiongraph-web: {console.safe(error.said())}", err=True)
             for name, value in error.fields.items():
                 click.echo(f"  {name}: {console.safe(str(value))}", err=True)
             ctx.exit(error.meaning.exit_code)
@@ -115,7 +131,9 @@ def interruptible(stop: threading.Event) -> Iterator[None]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        click.echo("\nStopping after the logs being read; press Ctrl-C again to stop at once.", err=True)
+        click.echo(
+            "\n" + gettext("Stopping after the logs being read; press Ctrl-C again to stop at once."), err=True
+        )
 
     before = signal.signal(signal.SIGINT, ask)
     try:
@@ -124,16 +142,31 @@ def interruptible(stop: threading.Event) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def show_progress(progress: Progress) -> None:
-    if not sys.stderr.isatty() or not progress.logs_total:
-        return
-    left = f", about {progress.seconds_left:.0f} s left" if progress.seconds_left is not None else ""
-    percent = 100 * progress.bytes // progress.bytes_total if progress.bytes_total else 100
-    click.echo(
-        f"\r\x1b[KIndexing {progress.logs} of {progress.logs_total} logs, {percent} %{left}", err=True, nl=False
-    )
-    if progress.logs == progress.logs_total:
-        click.echo(err=True)
+class _ProgressLine:
+    """Says how far a run is: on a terminal in one line that is written over, else in a plain one now and then."""
+
+    def __init__(self) -> None:
+        self._told = 0.0  # seconds of the run when the last plain line was written
+
+    def __call__(self, progress: Progress) -> None:
+        if not progress.logs_total:
+            return
+        said = gettext(
+            "Indexing %(done)s of %(total)s logs, %(percent)s %%",
+            done=progress.logs,
+            total=progress.logs_total,
+            percent=100 * progress.bytes // progress.bytes_total if progress.bytes_total else 100,
+        )
+        if progress.seconds_left is not None:
+            said += gettext(", about %(seconds)s s left", seconds=f"{progress.seconds_left:.0f}")
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{said}", err=True, nl=progress.logs == progress.logs_total)
+        elif not 0 <= progress.seconds - self._told < PLAIN_SECONDS:
+            click.echo(said, err=True)
+            self._told = progress.seconds
+
+
+show_progress = _ProgressLine()
 
 
 def show(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as_json: bool) -> None:
@@ -169,6 +202,13 @@ def write_whole(target: Path, chunks: Iterable[bytes]) -> None:
         partial.unlink(missing_ok=True)
 
 
+def _write_everything() -> None:
+    """Spell out what the encoding of an output has no sign for: titles of logs are in every script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _is_empty(answer: Answer) -> bool:
     """Say whether a list has nothing to show."""
     match answer:
@@ -186,11 +226,13 @@ def _offer_spellings(product: SessionGraph, workspaces: tuple[str, ...]) -> None
     known = [found.cwd for found in product.workspaces(access.OWNER).workspaces]
     for workspace in workspaces:
         for other in spellings.others(workspace, known):
-            click.echo(
-                f"{console.safe(other)} may be the same directory under another name; its sessions are seen with"
-                f" --workspace {shlex.quote(console.safe(other))}",
-                err=True,
+            said = gettext(
+                "%(directory)s may be the same directory under another name; its sessions are seen with"
+                " %(option)s",
+                directory=console.safe(other),
+                option=f"--workspace {shlex.quote(console.safe(other))}",
             )
+            click.echo(said, err=True)
 
 
 def _refresh(settings: Settings) -> None:
@@ -203,7 +245,8 @@ def _refresh(settings: Settings) -> None:
             indexer.Run(waiting, stop=stop, on_progress=show_progress).execute()
     except SessionGraphError as error:
         if not exists:  # sessions can be read without one
-            click.echo(f"sessiongraph-web: no index: {console.safe(error.detail)}", err=True)
+            said = gettext("no index: %(problem)s", problem=error.said())
+            click.echo(f"sessiongraph-web: {console.safe(said)}", err=True)
     if stop.is_set():
         raise SystemExit(INTERRUPTED)
 

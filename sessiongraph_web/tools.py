@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, Generic, TypeVar
 
-from sessiongraph_web import access, toolargs, toolgraph, tooltext
+from sessiongraph_web import access, language, toolargs, toolgraph, tooltext
 from sessiongraph_web.access import Caller
 from sessiongraph_web.agents import Agent, prune
 from sessiongraph_web.answers import Hit, SearchPage, SessionHit, SessionSummary
@@ -103,8 +103,9 @@ class Toolbox:
     def call(self, name: str, arguments: object, *, stop: Stop = never) -> Result:
         """Answer one call; `stop` says that nobody waits for it any more, which wins over any other error."""
         try:
-            parts, rest = self._answer(name, arguments, stop)
-            return Result(tooltext.fit(parts, shlex.join(["sessiongraph-web", *rest])))
+            with language.spoken(language.ENGLISH):  # what models read is one text everywhere
+                parts, rest = self._answer(name, arguments, stop)
+                return Result(tooltext.fit(parts, shlex.join(["sessiongraph-web", *rest])))
         except SessionGraphError as error:
             failure = _aborted() if stop() else error
         except Exception as error:  # noqa: BLE001 - a model is told nothing of what it was

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from sessiongraph_web import bodies, eventtypes, facts, loose, markup, outcomes, toolcards, wording
+from sessiongraph_web import bodies, eventtypes, facts, loose, markup, outcomes, reasons, toolcards, wording
 from sessiongraph_web.answers import DamageNote, EventView, SessionPage
 from sessiongraph_web.attached import cited
 from sessiongraph_web.bodies import Allowance
@@ -364,7 +364,7 @@ class _Teller:
 
 
 def _damaged(note: DamageNote) -> str:
-    message = markup.clip(note.message, facts.LABEL_CHARS)
+    message = markup.clip(reasons.said(note.message), facts.LABEL_CHARS)
     if note.line is None:
         return gettext("%(problem)s (byte %(offset)s)", problem=message, offset=note.offset)
     return gettext(

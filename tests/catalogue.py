@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from sessiongraph_web import language
+from sessiongraph_web import cli, commands, language
 
 ROOT = Path(__file__).resolve().parents[1]
 TRANSLATED = tuple(name for name in language.LANGUAGES if name != language.ENGLISH)
@@ -65,7 +66,22 @@ def spoken() -> Catalog:
         )
         for name, _line, message, comments, context in sorted(found, key=lambda one: (one[0], one[1])):
             catalogue.add(message, None, [(f"{folder}/{name}", None)], auto_comments=comments, context=context)
+    for place, helped in sorted({*_helped(cli.main, "cli")}):
+        catalogue.add(helped, None, [(place, None)])
+    for words in commands.CLICK:
+        catalogue.add(words, None, [("sessiongraph_web/commands.py", None)])
     return catalogue
+
+
+def _helped(command: click.Command, module: str) -> Iterator[tuple[str, str]]:
+    """Yield the help of a command, its options and the commands below it, each with the file that says it."""
+    module = command.callback.__module__.rpartition(".")[2] if command.callback else module
+    place = f"sessiongraph_web/{module}.py"
+    texts = commands.paragraphs(command.help or "")
+    texts += [option.help for option in command.params if isinstance(option, click.Option) and option.help]
+    yield from ((place, text) for text in texts if not text.startswith(commands.EXAMPLE))
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _helped(below, module)
 
 
 def read(name: str) -> Catalog:

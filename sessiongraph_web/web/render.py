@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import jinja2
 from markupsafe import Markup, escape
 
-from sessiongraph_web import language, markup, wording
+from sessiongraph_web import language, markup, reasons, wording
 from sessiongraph_web.access import Caller
 from sessiongraph_web.web.links import Links, without
 
@@ -77,6 +77,7 @@ def install(environment: jinja2.Environment) -> None:
         number=language.grouped,
         snippet=markup.snippet,
         translated=language.gettext,
+        reason=reasons.said,
         utc=wording.utc,
         visible=markup.visible,
         without=without,

@@ -19,9 +19,10 @@ from typing import Any, Final
 import click
 import uvicorn
 
-from sessiongraph_web import config, demo, rehearsal
+from sessiongraph_web import config, demo
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.language import gettext, sentence
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.web import app, security, signin
 
@@ -121,8 +122,7 @@ def _places(options: Options) -> Iterator[dict[str, str]]:
     try:
         places = {name: home / name for name in ("sessions", "index", "attachments")}
         demo.write(places["sessions"], places["attachments"])
-        with rehearsal.going_on(places["sessions"]):
-            yield {name: str(path) for name, path in places.items()}
+        yield {name: str(path) for name, path in places.items()}
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -140,7 +140,10 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
     except OSError as error:
         listening.close()
         raise SessionGraphError(
-            "SESSION_QUERY_INVALID_CONFIG", f"Port {port} on {host} cannot be used; choose another with --port."
+            "SESSION_QUERY_INVALID_CONFIG",
+            sentence(
+                "Port %(port)s on %(host)s cannot be used; choose another with --port.", port=port, host=host
+            ),
         ) from error
     try:
         yield listening
@@ -151,22 +154,23 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
 def _announce(product: SessionGraph, options: Options, address: str) -> None:
     settings = product.settings
     link = signin.link(product, address)
-    click.echo(f"sessiongraph-web is at {address}")
-    click.echo(f"Sign in (this link works once): {link}")
+    click.echo(gettext("sessiongraph-web is at %(address)s", address=address))
+    click.echo(gettext("Sign in (this link works once): %(link)s", link=link))
     if options.demo:
-        click.echo("These are made-up sessions; they are deleted when the server stops.")
+        click.echo(gettext("These are made-up sessions; they are deleted when the server stops."))
     elif not settings.sessions.is_dir():
-        click.echo(
-            f"No sessions yet: looked in {settings.sessions}. Use dsh once, or say where they are with"
-            " --sessions DIR; `serve --demo` shows made-up ones.",
-            err=True,
+        missing = gettext(
+            "No sessions yet: looked in %(directory)s. Use dsh once, or say where they are with --sessions DIR;"
+            " `serve --demo` shows made-up ones.",
+            directory=settings.sessions,
         )
+        click.echo(missing, err=True)
     if not security.is_loopback(options.host):
-        click.echo(
+        warning = gettext(
             "This address can be reached from other machines. Whoever has a sign-in link or a token reads what it"
-            " grants; traffic is not encrypted.",
-            err=True,
+            " grants; traffic is not encrypted."
         )
+        click.echo(warning, err=True)
     if options.open_browser:
         webbrowser.open(link)
 
@@ -178,10 +182,11 @@ async def _show_progress(product: SessionGraph) -> None:
         await asyncio.sleep(PROGRESS_SECONDS)
         progress = product.refresher.progress
         if progress and progress.logs_total > 1 and sys.stderr.isatty():
-            click.echo(f"\r\x1b[KIndexing {progress.logs} of {progress.logs_total} logs", err=True, nl=False)
+            said = gettext("Indexing %(done)s of %(total)s logs", done=progress.logs, total=progress.logs_total)
+            click.echo(f"\r\x1b[K{said}", err=True, nl=False)
             shown = True
         elif shown and not product.refresher.running:
-            click.echo("\r\x1b[KThe index is up to date.", err=True)
+            click.echo("\r\x1b[K" + gettext("The index is up to date."), err=True)
             shown = False
 
 
