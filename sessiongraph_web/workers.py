@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from multiprocessing import connection as pipes
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from sessiongraph_web import generation
@@ -93,7 +95,7 @@ class Workers:
                 wants_newest = newest not in running.values()
                 job = take(waiting, newest=wants_newest)
                 newest = job if wants_newest else newest
-                with _interrupts_blocked():
+                with _interrupts_blocked(), _without_main():
                     running[pool.submit(_attempt_here, job)] = job
             done, _ = wait(running, POLL_SECONDS, FIRST_COMPLETED)
             shared.stopped.value = self.stop.is_set()
@@ -227,6 +229,17 @@ def _interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Let processes start without the program that this one runs: to import it takes longer than this module."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _attempt_here(job: Job) -> JobResult | Trouble:
