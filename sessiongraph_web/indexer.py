@@ -25,6 +25,8 @@ LOCK: Final = "index.lock"
 class Run:
     """One index run. `stop` asks it to end after the logs it is reading; what is done stays done.
 
+    `aside` has large logs read in other processes, so that this one goes on answering.
+
     One that had nothing to do leaves a `standstill`: while that holds, another run has nothing to do either.
     """
 
@@ -34,10 +36,12 @@ class Run:
         *,
         stop: threading.Event | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        aside: bool = False,
     ) -> None:
         self.settings = settings
         self.stop = stop or threading.Event()
         self.on_progress = on_progress or (lambda _: None)
+        self.aside = aside
         self.wish = Wish()
         self.tally = Tally()
         self.standstill: Standstill | None = None
@@ -92,7 +96,9 @@ class Run:
             generation.using(target),
             generation.writing(target, self.settings.lock_wait_seconds),
         ):
-            with Update(self.settings, target, self.wish, self.tally, self.stop, self.on_progress) as update:
+            with Update(
+                self.settings, target, self.wish, self.tally, self.stop, self.on_progress, aside=self.aside
+            ) as update:
                 report = update.perform()
             names = [place.file for place in update.places.values()]
             if update.sight is not None:

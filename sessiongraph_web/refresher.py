@@ -103,7 +103,7 @@ class Refresher:
         try:
             if wish == Wish() and self._is_still():
                 return None
-            run = indexer.Run(self.settings, stop=self._stop, on_progress=self._tell)
+            run = indexer.Run(self.settings, stop=self._stop, on_progress=self._tell, aside=True)
             run.execute(wish)
             self._standstill = run.standstill
         except SessionGraphError as error:

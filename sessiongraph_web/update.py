@@ -87,9 +87,11 @@ class Update:
         tally: Tally,
         stop: threading.Event,
         on_progress: Callable[[Progress], None],
+        *,
+        aside: bool,
     ) -> None:
         self.settings, self.target, self.wish, self.tally = settings, target, wish, tally
-        self.stop, self.on_progress = stop, on_progress
+        self.stop, self.on_progress, self.aside = stop, on_progress, aside
         self.limits = logs.Limits(settings.max_line_bytes, settings.max_window_bytes)
         self.now = tally.now
         self.sight: Sight | None = None  # what was seen of the store by an update that had nothing to do
@@ -192,7 +194,7 @@ class Update:
             [job for job in leaving if not job.fresh],
             [self._job(plan, cwd, findings) for cwd in plan.workspaces],
         ):
-            for job, done in Workers(jobs, self.stop, self.on_progress).outcomes():
+            for job, done in Workers(jobs, self.stop, self.on_progress, aside=self.aside).outcomes():
                 self._settle(*self._done(job, done))
 
     def _job(self, plan: Plan, cwd: str | None, findings: Findings, *, moved: bool = False) -> Job:
@@ -249,7 +251,8 @@ class Update:
         plan = Plan()
         for log in found:
             planning.place(plan, log, None, self._header)
-        return next(Workers([self._job(plan, job.cwd, findings)], threading.Event(), self.on_progress).outcomes())
+        jobs = [self._job(plan, job.cwd, findings)]
+        return next(Workers(jobs, threading.Event(), self.on_progress, aside=self.aside).outcomes())
 
     def _settle(self, job: Job, done: JobResult) -> None:
         path = job.file

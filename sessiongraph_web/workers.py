@@ -27,6 +27,7 @@ from sessiongraph_web.jobs import Job, JobResult, LogResult, Trouble
 from sessiongraph_web.recorder import Recorder
 
 INLINE_BYTES: Final = 4_000_000  # stored bytes that are not worth starting processes for
+ASIDE_BYTES: Final = 500_000  # the same where the work would keep this process from answering: a second of it
 POLL_SECONDS: Final = 0.2
 Outcome = tuple[Job, JobResult | Trouble]
 
@@ -50,17 +51,31 @@ class Progress:
 
 
 class Workers:
-    """Does jobs, and asks for an end after the logs being read once `stop` is set."""
+    """Does jobs, and asks for an end after the logs being read once `stop` is set.
 
-    def __init__(self, jobs: list[Job], stop: threading.Event, on_progress: Callable[[Progress], None]) -> None:
-        self.jobs, self.stop, self.on_progress = jobs, stop, on_progress
+    `aside`: this process has others to answer, so that one large job is not done in it either.
+    """
+
+    def __init__(
+        self,
+        jobs: list[Job],
+        stop: threading.Event,
+        on_progress: Callable[[Progress], None],
+        *,
+        aside: bool = False,
+    ) -> None:
+        self.jobs, self.stop, self.on_progress, self.aside = jobs, stop, on_progress, aside
         self.logs_total = sum(len(job.tasks) for job in jobs)
         self.bytes_total = sum(job.work for job in jobs)
         self.started = time.monotonic()
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield every job with what came of it as it is done; those that `stop` came before are left out."""
-        if len(self.jobs) < 2 or self.bytes_total < INLINE_BYTES or (os.cpu_count() or 1) < 2:
+        if self.aside:
+            is_inline = self.bytes_total < ASIDE_BYTES
+        else:
+            is_inline = len(self.jobs) < 2 or self.bytes_total < INLINE_BYTES or (os.cpu_count() or 1) < 2
+        if is_inline:
             yield from self._inline()
         else:
             yield from self._in_processes()

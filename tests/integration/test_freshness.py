@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from sessiongraph_web import access, generation, indexer, logs, refresher, schema
+from sessiongraph_web import access, generation, indexer, logs, refresher, schema, workers
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.filters import SearchRequest
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.jobs import Job
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.refresher import Refresher
 from sessiongraph_web.standstill import Standstill
@@ -31,15 +33,15 @@ from tests.shared import SHARED, shared_folders
 REWRITTEN = {"activity", "session", "meta"}
 
 
-def rows(path: Path) -> dict[str, dict[int, tuple[Any, ...]]]:
-    """Return every row of every table with its place, so that what was rewritten shows."""
+def rows(path: Path) -> dict[str, Counter[tuple[Any, ...]]]:
+    """Return every row of every table, so that what was added or rewritten shows."""
     with closing(sqlite3.connect(path)) as connection:
         names = [
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             if not name.startswith("entry_fts")
         ]
-        return {name: dict(enumerate(connection.execute(f"SELECT * FROM {name}"))) for name in names}  # noqa: S608
+        return {name: Counter(connection.execute(f"SELECT * FROM {name}")) for name in names}  # noqa: S608
 
 
 def large(store: Path) -> tuple[Log, Path]:
@@ -61,14 +63,13 @@ def test_an_appended_turn_costs_its_own_bytes_and_rows_alone(store: Path) -> Non
     report = run(store)
     assert (report.extended, report.bytes_read) == (1, added)
     after = rows(indexes.database(store))
-    changed = {
-        name: sum(before[name].get(place) != row for place, row in found.items()) for name, found in after.items()
-    }
+    changed = {name: (found - before[name]).total() for name, found in after.items()}
     assert changed == {
         "entry": 4,
         "frame": 1,
         "surface_node": 4,
         "citation": 1,
+        "prompt": 1,
         "shadow": 0,
         "session": 1,
         "log": 1,
@@ -335,6 +336,29 @@ def test_a_generation_that_waits_to_be_swept_is_no_standstill(store: Path) -> No
         waiting.execute()
     assert waiting.standstill is None
     assert still(store).holds(store.parent / "index")
+
+
+def test_a_server_reads_a_large_log_in_another_process(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own goes on answering: nothing of one large session is read there, of a small one everything."""
+    here: list[Job] = []
+    attempt = workers.attempt
+
+    def watched(job: Job, watch: Any) -> Any:
+        here.append(job)
+        return attempt(job, watch)
+
+    monkeypatch.setattr(workers, "attempt", watched)
+    log, path = large(store)
+    monkeypatch.setattr(workers, "ASIDE_BYTES", path.stat().st_size)
+    asked = Refresher(indexes.settings(store))
+    assert asked.heal(120)
+    assert (asked.problem, here) == (None, [])
+    log.turn("one more", "and done")
+    log.append(path)
+    assert asked.heal(120)
+    assert (asked.problem, len(here)) == (None, 1)
+    asked.close()
+    assert content(store) == fresh(store)
 
 
 def _steps(case: str) -> list[Path]:
