@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiongraph_web import indexer, schema, workers
+from sessiongraph_web import indexer, schema, shell, workers
 from sessiongraph_web.jobs import Job
 from sessiongraph_web.logs import Limits
 from sessiongraph_web.models import Header
@@ -118,3 +118,15 @@ def test_files_that_nobody_names_are_deleted(store: Path) -> None:
     litter.write_bytes(b"half a database")
     indexes.run(store)
     assert not litter.exists()
+
+
+def test_progress_is_plain_lines_now_and_then_where_they_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a pipe or a log: no control characters, and nothing at all of a run that ends soon."""
+    for logs, seconds in ((1, 0.5), (3, 9.9), (4, 10.0), (5, 12.0), (8, 21.0), (10, 22.0)):
+        shell.show_progress(Progress(logs, 10, logs * 1000, 10_000, seconds))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "Indexing 4 of 10 logs, 40 %, about 15 s left",
+        "Indexing 8 of 10 logs, 80 %, about 5 s left",
+    ]
