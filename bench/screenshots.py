@@ -63,7 +63,7 @@ def pages(page: Page, base: str) -> dict[str, str]:
     listed = page.request.get(f"{base}/timeline.json?limit=100").json()["sessions"]
     rich = max(listed, key=lambda one: (one["live"] is True, one["tool_calls"]))["id"]
     traced = [page.request.get(f"{base}/trace/{one['id']}.json").json() for one in listed if not one["origin"]]
-    family = max(traced, key=lambda one: len(one["descendants"]))["session"]["id"]
+    family = max(traced, key=lambda one: len(one.get("descendants", ())))["session"]["id"]
     fork = next((one["id"] for one in listed if one["is_seeded"]), rich)
     word = "timeout"
     return {

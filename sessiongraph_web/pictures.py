@@ -25,7 +25,7 @@ NODE_HEIGHT: Final = 52
 COLUMN: Final = NODE_WIDTH + 44
 ROW: Final = NODE_HEIGHT + 16
 MAX_NODES: Final = 150  # drawn in a tree; the text beside it goes on
-TITLE_CELLS: Final = 29  # widths of a Latin letter that fit into a node
+TITLE_CELLS: Final = 25  # widths of a Latin letter that fit into a node
 
 
 @dataclass(frozen=True, slots=True)

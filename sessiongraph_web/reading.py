@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from types import EllipsisType
 from typing import Any, Final, overload
 
@@ -277,30 +277,56 @@ def _answers(result: Event, call: Event) -> bool:
 
 
 def clip_strings(value: Any) -> tuple[Any, bool]:
-    """Shorten every long string of an event's data to its beginning and end."""
+    """Shorten every long string of an event's data to its beginning and end; say whether there was one."""
+    return _clipped(value) if _has_long(value) else (value, False)
+
+
+def _has_long(value: Any) -> bool:
+    """Say whether a string in a value is clipped on pages: hardly ever, so nothing is built to find out."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if len(one) > STRING_CHARS:
+                return True
+        elif isinstance(one, list):
+            waiting += [item for item in one if isinstance(item, (str, list, dict))]
+        elif isinstance(one, dict):
+            waiting += [item for item in one.values() if isinstance(item, (str, list, dict))]
+    return False
+
+
+def _clipped(value: Any) -> tuple[Any, bool]:
     if isinstance(value, str):
         if len(value) <= STRING_CHARS:
             return value, False
         half = STRING_CHARS // 2
         return f"{value[:half]}\n… {len(value) - STRING_CHARS:,} characters …\n{value[-half:]}", True
     if isinstance(value, list):
-        parts = [clip_strings(item) for item in value]
+        parts = [_clipped(item) for item in value]
         return [part for part, _ in parts], any(clipped for _, clipped in parts)
     if isinstance(value, dict):
-        pairs_ = {key: clip_strings(item) for key, item in value.items()}
+        pairs_ = {key: _clipped(item) for key, item in value.items()}
         return {key: part for key, (part, _) in pairs_.items()}, any(clipped for _, clipped in pairs_.values())
     return value, False
 
 
 def measure(value: Any) -> int:
-    """Return about how many characters a value shows on a page."""
-    if isinstance(value, str):
-        return min(len(value), STRING_CHARS)
-    if isinstance(value, list):
-        return sum(measure(item) + 1 for item in islice(value, PAGE_CHARS))
-    if isinstance(value, dict):
-        return sum(len(key) + measure(item) for key, item in value.items())
-    return 4
+    """Return about how many characters a value shows on a page; a loop, for streams have thousands of pieces."""
+    waiting, size = [value], 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            size += min(len(one), STRING_CHARS)
+        elif isinstance(one, list):
+            size += len(one)
+            waiting += one[:PAGE_CHARS]
+        elif isinstance(one, dict):
+            size += sum(map(len, one))
+            waiting += one.values()
+        else:
+            size += 4
+    return size
 
 
 def _beginning(stretch: Stretch, skip: int = 0) -> Resume:
