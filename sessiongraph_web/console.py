@@ -40,11 +40,13 @@ _REPLACED: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where text goes: its width in columns, and how to emphasise (or not)."""
+    """Where text goes: its width in columns, and how to emphasise (or not). `again` returns the command that was
+    typed with some options changed, fit to be pasted; there is none where nobody typed one."""
 
     width: int = 80
     bold: Callable[[str], str] = str
     faint: Callable[[str], str] = str
+    again: Callable[..., str] | None = None
 
 
 def safe(text: str, *, keep: str = "\n\t") -> str:
@@ -70,6 +72,9 @@ def search(page: SearchPage, screen: Screen) -> Iterator[str]:
     yield screen.bold(_search_heading(page))
     for note in _search_notes(page):
         yield screen.faint(note)
+    others = _other_kinds(page)
+    if others and screen.again:
+        yield _INDENT + safe(screen.again(kinds=",".join(others), cursor=None), keep="")
     for number, hit in enumerate(page.sessions, 1):
         yield ""
         yield from _session_line(hit.session, screen, number)
@@ -81,7 +86,7 @@ def search(page: SearchPage, screen: Screen) -> Iterator[str]:
         yield _hit_line(shown, screen)
     if page.next_cursor:
         yield ""
-        yield screen.faint(gettext("More: add %(option)s", option=f"--cursor {page.next_cursor}"))
+        yield from _more(page.next_cursor, screen)
 
 
 def session(page: SessionPage, screen: Screen) -> Iterator[str]:
@@ -134,7 +139,7 @@ def timeline(page: TimelinePage, screen: Screen) -> Iterator[str]:
     for summary in page.sessions:
         yield from _session_line(summary, screen)
     if page.next_cursor:
-        yield screen.faint(gettext("More: add %(option)s", option=f"--cursor {page.next_cursor}"))
+        yield from _more(page.next_cursor, screen)
 
 
 def workspaces(found: WorkspaceList, screen: Screen) -> Iterator[str]:
@@ -263,10 +268,23 @@ def _search_notes(page: SearchPage) -> Iterator[str]:
         yield gettext("A very common text: the newest matches were ranked.")
     if page.partial:
         yield gettext("The time was up: this is what was found until then.")
-    others = {kind: count for kind, count in page.kind_counts.items() if kind not in page.kinds and count}
+    others = _other_kinds(page)
     if others:
         counts = ", ".join(f"{kind} {count}" for kind, count in others.items())
         yield gettext("Also in: %(counts)s", counts=counts)
+
+
+def _more(cursor: str, screen: Screen) -> Iterator[str]:
+    """Say how to see the next page."""
+    if screen.again:
+        yield from _facts((gettext("more"), screen.again(cursor=cursor)))
+    else:
+        yield screen.faint(gettext("More: add %(option)s", option=f"--cursor {cursor}"))
+
+
+def _other_kinds(page: SearchPage) -> dict[str, int]:
+    """Return how many hits the kinds hold that were not searched."""
+    return {kind: count for kind, count in page.kind_counts.items() if kind not in page.kinds and count}
 
 
 def _session_line(summary: SessionSummary, screen: Screen, number: int | None = None) -> Iterator[str]:

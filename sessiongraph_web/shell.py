@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -253,6 +253,29 @@ def _refresh(settings: Settings) -> None:
 
 def _screen() -> Screen:
     if not sys.stdout.isatty():
-        return Screen(100)
+        return Screen(100, again=_again)
     width = shutil.get_terminal_size().columns
-    return Screen(width, lambda text: click.style(text, bold=True), lambda text: click.style(text, dim=True))
+    bold, faint = partial(click.style, bold=True), partial(click.style, dim=True)
+    return Screen(width, bold, faint, again=_again)
+
+
+def _again(**changes: str | None) -> str:
+    """Return the command that runs now with some options changed, or left out where the value is None."""
+    context = click.get_current_context()
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+    } | changes
+    options, arguments = [], []
+    for parameter in context.command.params:
+        value = given.get(parameter.name or "")
+        if isinstance(parameter, click.Argument):
+            arguments.append(str(value))
+        elif value is True:
+            options.append(parameter.opts[0])
+        elif value is not None and value is not False:
+            several = value if isinstance(value, tuple) else (value,)
+            options += [word for one in several for word in (parameter.opts[0], str(one))]
+    ends = ["--"] if any(argument.startswith("-") for argument in arguments) else []
+    return shlex.join([*context.command_path.split(), *options, *ends, *arguments])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -111,7 +112,20 @@ def test_entries_can_be_listed_alone(terminal: Terminal) -> None:
     shown = terminal.type("search", "广告", "--group", "none", "--limit", "2").stdout
 
     assert [len(first["entries"]), len(second["entries"])] == [2, 1]
-    assert f"More: add --cursor {first['next_cursor']}" in shown
+    again = next(line for line in shown.splitlines() if first["next_cursor"] in line).partition("search ")[2]
+    assert shlex.split(again)[-1] == "广告"
+    assert terminal.json("search", *shlex.split(again))["entries"] == second["entries"]
+
+
+def test_what_other_kinds_hold_can_be_asked_for_as_it_is_printed(terminal: Terminal) -> None:
+    """Where kinds that were not searched hold hits, the line below names the command that shows them."""
+    shown = terminal.type("search", "SDK", "--roots").stdout.splitlines()
+    again = shlex.split(next(line for line in shown if "--kinds" in line).partition("search ")[2])
+
+    assert (again[-1], "--roots" in again) == ("SDK", True)
+    assert {hit["best"]["kind"] for hit in terminal.json("search", *again)["sessions"]} <= set(
+        again[again.index("--kinds") + 1].split(",")
+    )
 
 
 def test_session_prints_its_head_and_events(terminal: Terminal) -> None:
