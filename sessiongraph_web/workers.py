@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -29,6 +30,7 @@ from sessiongraph_web.recorder import Recorder
 INLINE_BYTES: Final = 4_000_000  # stored bytes that are not worth starting processes for
 ASIDE_BYTES: Final = 500_000  # the same where the work would keep this process from answering: a second of it
 POLL_SECONDS: Final = 0.2
+GC_ALLOCATIONS: Final = 50_000  # between collections: events hold no cycles (measured: 8 % less CPU than at 700)
 Outcome = tuple[Job, JobResult | Trouble]
 
 
@@ -222,6 +224,8 @@ def _start(shared: _SharedCounters, directory: Path) -> None:
     """Make this process a worker: interrupts are the coordinator's, and without it this one must end."""
     global _shared
     _shared = shared
+    gc.freeze()
+    gc.set_threshold(GC_ALLOCATIONS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     generation.hold_for_writing(directory)
