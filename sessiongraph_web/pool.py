@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sqlite3
 import threading
@@ -37,25 +38,25 @@ class Pool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: OrderedDict[Path, list[schema.Reader]] = OrderedDict()
+        self._idle: OrderedDict[str, list[schema.Reader]] = OrderedDict()  # by path: as text, which compares fast
         self._count = 0
-        self._trusted: dict[Path, Identity] = {}
-        self._directory: Path | None = None
+        self._trusted: dict[str, Identity] = {}
+        self._directory: str | None = None
         files = _allow_files(FILES_WANTED)
         self._most = max(1, min(MOST_IDLE, (files // 2 - FILES_OF_OTHERS) // FILES_OF_READER))
 
     def settle(self, directory: Path) -> None:
         """Keep connections to files in this directory alone: others hold memory, and disk of deleted files."""
         with self._lock:
-            if directory != self._directory:
-                self._directory = directory
-                for path in [path for path in self._idle if path.parent != directory]:
+            if str(directory) != self._directory:
+                self._directory = str(directory)
+                for path in [path for path in self._idle if path.rpartition(os.sep)[0] != self._directory]:
                     self._drop(path)
 
     @contextmanager
     def lease(self, path: Path) -> Iterator[sqlite3.Connection]:
         """Lend a reader on a database; one that met a damaged page is closed, not kept."""
-        connection = self._take(path) or schema.open_reader(path)
+        connection = self._take(str(path)) or schema.open_reader(path)
         try:
             yield connection
         except sqlite3.DatabaseError as error:
@@ -68,22 +69,22 @@ class Pool:
             if connection.immutable:
                 connection.close()
             else:
-                self._keep(path, connection)
+                self._keep(str(path), connection)
 
     def check_terms(self, connection: sqlite3.Connection, workspace: Workspace) -> None:
         """Look into the full-text index of a file that no run left so, once for each state of the file."""
         found = soundness.identity(workspace.file)
-        if found is None or found in (workspace.identity, self._trusted.get(workspace.file)):
+        if found is None or found in (workspace.identity, self._trusted.get(str(workspace.file))):
             return
         trust.check_terms(connection)
-        self._trusted[workspace.file] = found
+        self._trusted[str(workspace.file)] = found
 
     def close(self) -> None:
         with self._lock:
             for path in list(self._idle):
                 self._drop(path)
 
-    def _take(self, path: Path) -> schema.Reader | None:
+    def _take(self, path: str) -> schema.Reader | None:
         with self._lock:
             idle = self._idle.get(path)
             if not idle:
@@ -94,9 +95,9 @@ class Pool:
                 del self._idle[path]
             return connection
 
-    def _keep(self, path: Path, connection: schema.Reader) -> None:
+    def _keep(self, path: str, connection: schema.Reader) -> None:
         with self._lock:
-            if self._directory not in (None, path.parent):  # the generation was replaced meanwhile
+            if self._directory not in (None, path.rpartition(os.sep)[0]):  # the generation was replaced meanwhile
                 connection.close()
                 return
             self._idle.setdefault(path, []).append(connection)
@@ -105,7 +106,7 @@ class Pool:
             while self._count > self._most:
                 self._drop(next(iter(self._idle)))
 
-    def _drop(self, path: Path) -> None:
+    def _drop(self, path: str) -> None:
         resting = self._idle.pop(path)
         self._count -= len(resting)
         for connection in resting:

@@ -525,6 +525,12 @@ def test_at_the_deadline_the_answer_is_partial(workspace: Workspace, match: str)
     assert find(workspace, query="needle", match=match)[0].hits == 50
 
 
+def test_what_is_late_before_it_reads_anything_is_partial() -> None:
+    """Where the time was up before a workspace was opened, the empty answer claims nothing."""
+    page, _ = find(query="needle", deadline=0)
+    assert (page.hits, page.partial, page.hits_exact) == (0, True, False)
+
+
 def test_the_deadline_stops_a_scan_on_its_way(workspace: Workspace) -> None:
     """What was found before the deadline is answered, with its snippets."""
     workspace.many("s", ["needle"] + ["x" * 20_000] * 2000 + ["needle"])
