@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -336,6 +337,30 @@ def test_a_build_without_room_leaves_no_litter(store: Path, small_disk: Path) ->
     with pytest.raises(SessionGraphError, match="disk that holds the index is full"):
         indexer.Run(settings).execute()
     assert list(small_disk.glob("index/g*/ws_*")) == []
+
+
+def test_a_limit_on_the_size_of_files_is_a_disk_that_is_full(store: Path) -> None:
+    """`ulimit -f`, or a quota: the run says so, the old index still answers, and room is all that is needed."""
+    log = Log("/w/a", id="session-1").turn("hello", "world")
+    path = log.write(store)
+    run(store)
+    dice = random.Random(1)
+    for _ in range(300):
+        log.turn(" ".join(f"{dice.getrandbits(40):x}" for _ in range(300)), "long")
+    log.append(path)
+    size = indexes.database(store).stat().st_size
+    let_everybody(store.parent, write=True)
+
+    def act() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        with pytest.raises(SessionGraphError, match="The disk that holds the index is full"):
+            run(store)
+        with closing(SessionGraph(indexes.settings(store, auto_refresh=False))) as product:
+            assert product.search(access.OWNER, SearchRequest(query="hello")).hits == 1
+
+    unprivileged(act)
+    assert run(store).outcome == "complete"
+    assert content(store) == fresh(store)
 
 
 def test_a_read_only_index_is_served_and_not_written(store: Path) -> None:
