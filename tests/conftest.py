@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.shared import MISSING, SHARED
+
+settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's, not a property's
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
