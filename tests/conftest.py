@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from tests.shared import MISSING, SHARED
 
-settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's, not a property's
+settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's matter
 settings.load_profile("untimed")
 
 
