@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -35,6 +36,10 @@ _INDENT: Final = "   "
 _LABEL_COLUMNS: Final = 12  # of the names of facts
 MOST_SCANNED: Final = 100_000  # characters of a text that one line is made of
 _EVENT_TEXT: Final = 2000  # characters of an event on a session page; `event` shows it whole
+# DEL, C1 controls, the soft hyphen, marks of direction, joining, lines and byte order; JSON escapes C0 itself.
+_ACTING: Final = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f\xad]|\xd8\x9c|\xe2(?:\x80[\x8b-\x8f\xa8-\xae]|\x81[\xa0-\xaf])|\xef\xbb\xbf"
+)
 _REPLACED: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -57,6 +62,11 @@ def safe(text: str, *, keep: str = "\n\t") -> str:
 def columns(text: str) -> int:
     """Return how many columns of a terminal a text takes."""
     return sum(map(_width, text))
+
+
+def safe_json(encoded: bytes) -> bytes:
+    """Escape in JSON what acts on a terminal, or ends a line for some readers; its values stay what they are."""
+    return _ACTING.sub(lambda found: f"\\u{ord(found[0].decode()):04x}".encode(), encoded)
 
 
 def one_line(text: str, width: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sessiongraph_web import documents, logs, logtext
+from sessiongraph_web import console, documents, logs, logtext
 from sessiongraph_web.answers import DamageNote, SessionSummary, instant
 from sessiongraph_web.entrynames import download_name
 from sessiongraph_web.errors import SessionGraphError
@@ -26,11 +26,6 @@ MEDIA_TYPES: Final[dict[Format, str]] = {
     "json": "application/json; charset=utf-8",
     "ndjson": "application/x-ndjson; charset=utf-8",
 }
-# What some readers take for the end of a line; in JSON it can only stand inside a string.
-_LINE_ENDS: Final = tuple(
-    (character.encode(), f"\\u{ord(character):04x}".encode()) for character in "\x85\u2028\u2029"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -194,15 +189,11 @@ def _iso(value: object) -> object:
 
 
 def _line(record: str, value: dict[str, Any]) -> bytes:
-    line = _encoded({"record": record, **value})
-    for character, escape in _LINE_ENDS:
-        if character in line:
-            line = line.replace(character, escape)
-    return line + b"\n"
+    return _encoded({"record": record, **value}) + b"\n"
 
 
 def _encoded(value: object) -> bytes:
-    return msgspec.json.encode(value)
+    return console.safe_json(msgspec.json.encode(value))
 
 
 def _blocks(pieces: Iterable[str | bytes]) -> Iterator[bytes]:

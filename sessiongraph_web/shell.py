@@ -171,16 +171,15 @@ show_progress = _ProgressLine()
 
 def show(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.buffer.write(
-            msgspec.json.format(msgspec.json.encode(presentation.encode(answer)), indent=2) + b"\n"
-        )
+        show_json(presentation.encode(answer))
         return
     for line in render(answer, _screen()):
         click.echo(line)
 
 
 def show_json(value: Any) -> None:
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+    encoded = console.safe_json(msgspec.json.encode(value))
+    sys.stdout.buffer.write(msgspec.json.format(encoded, indent=2) + b"\n")
 
 
 def parameters(**options: Any) -> dict[str, list[str]]:

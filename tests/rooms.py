@@ -56,8 +56,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "tools": ("toolschemas", "toolargs", "tooltext", "agents", "toolgraph", "tools", "mcp"),
     "web": (
         *("web", "web.links", "web.downloads", "web.render", "web.searching", "web.inside", "web.databases"),
-        *("web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin", "web.offline"),
-        *("web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
+        *("web.cells", "web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin"),
+        *("web.offline", "web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
     ),
     "command line": ("demo", "web.server", "commands", "shell", "granting", "cli", "__main__"),
 }

@@ -16,7 +16,7 @@ import msgspec
 from datasette import Request, Response
 from datasette.utils import error_body
 
-from sessiongraph_web import language, presentation
+from sessiongraph_web import console, language, presentation
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import Answer
 from sessiongraph_web.config import Settings
@@ -290,7 +290,7 @@ def _twin(request: Request) -> str:
 
 
 def _json(request: Request, body: dict[str, Any], status: int = 200) -> Response:
-    encoded = msgspec.json.encode(body)
+    encoded = console.safe_json(msgspec.json.encode(body))
     etag = f'"{hashlib.sha256(language.current().encode() + encoded).hexdigest()[:32]}"'
     headers = PRIVATE | {"etag": etag}
     known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]

@@ -20,7 +20,7 @@ from sessiongraph_web.access import Caller
 from sessiongraph_web.config import PLUGIN_NAME
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.language import sentence
-from sessiongraph_web.web import app, http, links, live, render, routes, signin
+from sessiongraph_web.web import app, cells, http, links, live, render, routes, signin
 from sessiongraph_web.web.databases import Databases, Files
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Place:
 
     kind: Literal["static", "sign-in", "public", "ours", "datasette", "database", "nowhere"]
     database: str = ""
+    is_csv: bool = False  # one row in each message
 
     @property
     def is_strict(self) -> bool:
@@ -206,7 +207,7 @@ def place(path: str) -> Place:
     name, _, suffix = first.partition(".")
     if suffix and (rest or suffix == "db"):
         return NOWHERE
-    return Place("database", tilde_decode(name))
+    return Place("database", tilde_decode(name), path.endswith(".csv"))
 
 
 def allowed_hosts(datasette: Datasette) -> frozenset[str]:
@@ -308,16 +309,26 @@ def _readable(scope: Scope) -> Scope:
 
 
 def _dressed(send: Send, where: Place, *, bodyless: bool = False) -> Send:
-    """Return a `send` that puts our headers on a response, and leaves its body out where none is wanted."""
+    """Return a `send` that puts our headers on a response, makes CSV inert, and leaves out what nobody wants."""
+    is_rows = False
 
     async def dressed(message: MutableMapping[str, Any]) -> None:
+        nonlocal is_rows
         if message["type"] == "http.response.start":
+            is_rows = where.is_csv and _is_plain(message.get("headers") or [])
             message = {**message, "headers": _dress(message["status"], message.get("headers") or [], where)}
         elif bodyless:
             message = {**message, "body": b""}
+        elif is_rows:
+            message = {**message, "body": cells.inert(message.get("body", b"").decode()).encode()}
         await send(message)
 
     return dressed
+
+
+def _is_plain(headers: Headers) -> bool:
+    kinds = (b"text/plain", b"text/csv")
+    return any(name.lower() == b"content-type" and value.startswith(kinds) for name, value in headers)
 
 
 def _held(send: Send, request: Request) -> Send:

@@ -127,3 +127,36 @@ def served(options: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]
         thread.join()
         live.close(datasette)
         app.close(datasette)
+
+
+def sessions(site: Site) -> list[dict[str, Any]]:
+    """Return every session that the timeline lists."""
+    with site.context() as context:
+        answer = context.request.get("/timeline.json?limit=100").json()
+    assert answer["next_cursor"] is None
+    found: list[dict[str, Any]] = answer["sessions"]
+    return found
+
+
+def check_inert(page: Any) -> None:
+    """Check that the page holds no script, handler, frame, form or address but ours."""
+    found = page.evaluate(
+        """() => {
+          const foreign = (address) => {
+            const to = new URL(address, location.href);
+            return to.origin !== location.origin && !["https:", "http:", "mailto:"].includes(to.protocol);
+          };
+          const find = (selector, isBad) => [...document.querySelectorAll(selector)].filter(isBad);
+          const isHandler = ({ name }) => name.startsWith("on") || name === "srcdoc";
+          const elsewhere = (address) => new URL(address).origin !== location.origin;
+          return [
+            ...find("*", (one) => [...one.attributes].some(isHandler)),
+            ...document.querySelectorAll("iframe, object, embed, base, frame, :not(page-keys) > template"),
+            ...find("script", (one) => !one.getAttribute("src")?.startsWith("/static/")),
+            ...find("a[href]", (link) => foreign(link.getAttribute("href"))),
+            ...find("[src]", (one) => elsewhere(one.src)),
+            ...find("form", (form) => elsewhere(form.action)),
+          ].map((one) => one.outerHTML.slice(0, 200));
+        }"""
+    )
+    assert found == [], found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import Browser
 
 from sessiongraph_web import config, indexer
 from sessiongraph_web.web.links import canonical
-from tests.browser.sites import Site, opened
+from tests.browser.sites import Site, check_inert, opened, sessions
 from tests.shared import shared_folders
 
 pytestmark = [pytest.mark.browser, pytest.mark.shared]
@@ -35,15 +34,6 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     indexer.Run(config.load(options)).execute()
     with opened(browser, options) as site:
         yield site
-
-
-def sessions(site: Site) -> list[dict[str, Any]]:
-    """Return every session that the timeline lists."""
-    with site.context() as context:
-        answer = context.request.get("/timeline.json?limit=100").json()
-    assert answer["next_cursor"] is None
-    found: list[dict[str, Any]] = answer["sessions"]
-    return found
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
@@ -85,30 +75,6 @@ def test_the_palette_is_inert(site: Site) -> None:
         page.keyboard.type("script")
         page.wait_for_selector("[role=option] .what >> text=All results")
         check_inert(page)
-
-
-def check_inert(page: Any) -> None:
-    """Check that the page holds no script, handler, frame, form or address but ours."""
-    found = page.evaluate(
-        """() => {
-          const foreign = (address) => {
-            const to = new URL(address, location.href);
-            return to.origin !== location.origin && !["https:", "http:", "mailto:"].includes(to.protocol);
-          };
-          const find = (selector, isBad) => [...document.querySelectorAll(selector)].filter(isBad);
-          const isHandler = ({ name }) => name.startsWith("on") || name === "srcdoc";
-          const elsewhere = (address) => new URL(address).origin !== location.origin;
-          return [
-            ...find("*", (one) => [...one.attributes].some(isHandler)),
-            ...document.querySelectorAll("iframe, object, embed, base, frame, template"),
-            ...find("script", (one) => !one.getAttribute("src")?.startsWith("/static/")),
-            ...find("a[href]", (link) => foreign(link.getAttribute("href"))),
-            ...find("[src]", (one) => elsewhere(one.src)),
-            ...find("form", (form) => elsewhere(form.action)),
-          ].map((one) => one.outerHTML.slice(0, 200));
-        }"""
-    )
-    assert found == []
 
 
 def test_the_cases_are_there() -> None:
