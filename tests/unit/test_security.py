@@ -133,7 +133,7 @@ def test_another_site_may_only_send_a_reader_here(method: str, headers: dict[str
         ("/-/threads.json", Place("datasette")),
         ("/ws_1", Place("database", "ws_1")),
         ("/ws_1.json", Place("database", "ws_1")),
-        ("/ws_1/entry.csv", Place("database", "ws_1")),
+        ("/ws_1/entry.csv", Place("database", "ws_1", is_csv=True)),
         ("/ws~5F1/entry", Place("database", "ws_1")),
         ("/ws%5F1/entry", Place("database", "ws%5F1")),
         ("/WS_1", Place("database", "WS_1")),
