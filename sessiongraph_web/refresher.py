@@ -38,18 +38,23 @@ class Refresher:
 
     @property
     def rounds(self) -> int:
-        """How many runs have ended."""
+        """How many looks and runs have ended."""
         return self._rounds
 
     def look(self) -> None:
         """Before a query: look for new events if the last look is too old, and wait a moment for the answer."""
+        if self.glance():
+            with self._condition:
+                self._condition.wait_for(lambda: self._is_fresh() or self._closed, QUERY_WAIT_SECONDS)
+
+    def glance(self) -> bool:
+        """While somebody watches: look for new events if the last look is too old; say whether that was so."""
         if not self.settings.auto_refresh or self._is_fresh():
-            return
+            return False
         if generation.live(self.settings.index) is None and not self.settings.auto_build:
-            return
+            return False
         self._ask(Wish())
-        with self._condition:
-            self._condition.wait_for(lambda: self._is_fresh() or self._closed, QUERY_WAIT_SECONDS)
+        return True
 
     def request(self, wish: Wish) -> None:
         """Ask for a run that begins after this call."""

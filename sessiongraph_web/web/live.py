@@ -124,7 +124,9 @@ class IndexSource:
         return "index"
 
     def state(self) -> object:
+        """Return how runs go, and have new events looked for: what is followed is not left to who asks."""
         refresher = self.product.refresher
+        refresher.glance()
         return refresher.rounds, refresher.running, refresher.progress
 
     def news(self, since: int) -> News | None:

@@ -25,6 +25,7 @@ from sessiongraph_web.jobs import Job
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.refresher import Refresher
 from sessiongraph_web.standstill import Standstill
+from sessiongraph_web.web import live
 from tests import indexes
 from tests.builders import Log
 from tests.indexes import content, fresh, run
@@ -298,6 +299,22 @@ def test_a_look_at_what_stands_still_runs_nothing(store: Path, monkeypatch: pyte
     assert asked.heal(30)
     assert content(store) == fresh(store)
     asked.close()
+
+
+def test_what_is_written_is_looked_for_while_somebody_watches(store: Path) -> None:
+    """Nobody asks anything: the page that follows the index is enough, and waits for nothing."""
+    log = Log("/w/a", id="session-1").turn("hello", "world")
+    path = log.write(store)
+    run(store)
+    with closing(SessionGraph(indexes.settings(store, freshness_seconds=0))) as product:
+        source = live.index(product, access.OWNER).source
+        before = product.note(access.OWNER).epoch
+        log.turn("more", "written")
+        log.append(path)
+        while product.note(access.OWNER).epoch == before:
+            source.state()
+            time.sleep(0.05)
+    assert content(store) == fresh(store)
 
 
 def test_a_run_that_had_something_to_do_leaves_no_standstill(store: Path) -> None:

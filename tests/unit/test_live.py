@@ -25,6 +25,9 @@ class Product:
     def refresher(self) -> Product:
         return self
 
+    def glance(self) -> bool:
+        return False
+
     def note(self, caller: Caller) -> IndexNote:
         assert caller.is_owner
         return IndexNote(epoch=7, refreshed_at=None, indexing=False)
