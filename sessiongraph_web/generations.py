@@ -58,6 +58,9 @@ def _surface_op(kind: str, value: object) -> Any:
 def _sources(kind: str, seq: int | None, value: object) -> list[int] | InvalidSurface:
     if not isinstance(value, list):
         return InvalidSurface(f"sourceEventSeqs on event at seq {seq} must be an array when present")
+    only = whole(value[0]) if len(value) == 1 else None  # as every result cites its call
+    if only is not None:
+        return [only]
     cited: list[int] = []
     for member in value:
         first, last = member if isinstance(member, list) and len(member) == 2 else (member, member)
