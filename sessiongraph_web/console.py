@@ -378,7 +378,7 @@ def _damage(summary: SessionSummary) -> str:
 
 def _entry(entry: LedgerEntry) -> Iterator[str]:
     """Say what became of a file of the store, and what is wrong in it."""
-    why = f" ({safe(reasons.said(entry.reason), keep='')})" if entry.reason else ""
+    why = gettext(" (%(reason)s)", reason=safe(reasons.said(entry.reason), keep="")) if entry.reason else ""
     yield f"{entry.state}: {safe(entry.path, keep='')}{why}"
     for fault in entry.faults:
         where = gettext("byte %(offset)s, line %(line)s") if fault.line else gettext("byte %(offset)s")

@@ -59,5 +59,5 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("web.cells", "web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin"),
         *("web.offline", "web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
     ),
-    "command line": ("demo", "web.server", "commands", "shell", "granting", "cli", "__main__"),
+    "command line": ("demo", "rehearsal", "web.server", "commands", "shell", "granting", "cli", "__main__"),
 }

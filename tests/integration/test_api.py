@@ -141,6 +141,23 @@ async def test_errors_have_one_shape(api: Api, url: str, status: int, code: str)
     assert code in CODES
 
 
+@pytest.mark.parametrize(("url", "status", "code"), ERRORS)
+async def test_an_error_is_said_in_the_language_of_its_request(
+    api: Api, url: str, status: int, code: str
+) -> None:
+    """Only the sentence follows: status, code and the facts for machines are what they are in English."""
+    english, chinese = [
+        await api.json(_url(api, url), headers=[*api.owner, ("accept-language", wished)])
+        for wished in ("en", "zh-CN,zh;q=0.9,en;q=0.5")
+    ]
+
+    assert (chinese["status"], chinese["code"]) == (status, code)
+    assert re.search(r"[\u4e00-\u9fff]", chinese["error"])
+    assert not re.search(r"[\u4e00-\u9fff]", english["error"])
+    assert chinese["errors"] == [chinese["error"]]
+    assert (chinese | {"error": "", "errors": []}) == (english | {"error": "", "errors": []})
+
+
 async def test_nobody_is_told_to_sign_in_as_json(api: Api) -> None:
     """A program without a token gets a 401 that it can read."""
     answer = await api.get("/search.json?q=a", headers=[])
