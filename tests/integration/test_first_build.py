@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -70,6 +72,23 @@ def test_a_workspace_can_be_searched_before_the_others_are_done(
     with closing(SessionGraph(settings)) as product, product.corpus.view() as view:
         note = view.note()
         assert (note.done, note.total, note.indexing) == (4, 4, False)
+
+
+def test_workers_start_without_the_program_that_starts_them(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs as the main module is not imported again in a worker: it may be large, or not made for that."""
+    monkeypatch.setattr(workers, "INLINE_BYTES", 0)
+    for name in "ab":
+        Log(f"/w/{name}").turn("hello", "world").write(store)
+    program = tmp_path / "program.py"
+    program.write_text("from pathlib import Path\nPath(__file__).with_suffix('.imported').touch()\n")
+    main = ModuleType("__main__")
+    main.__file__ = str(program)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert indexer.Run(indexes.settings(store)).execute().indexed == 2
+    assert not program.with_suffix(".imported").exists()
+    assert sys.modules["__main__"] is main
 
 
 def test_progress_is_told_inside_a_large_log(store: Path) -> None:
