@@ -19,7 +19,7 @@ from typing import Any, Final
 import click
 import uvicorn
 
-from sessiongraph_web import config, demo
+from sessiongraph_web import config, demo, rehearsal
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.language import gettext, sentence
@@ -122,7 +122,8 @@ def _places(options: Options) -> Iterator[dict[str, str]]:
     try:
         places = {name: home / name for name in ("sessions", "index", "attachments")}
         demo.write(places["sessions"], places["attachments"])
-        yield {name: str(path) for name, path in places.items()}
+        with rehearsal.going_on(places["sessions"]):
+            yield {name: str(path) for name, path in places.items()}
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
