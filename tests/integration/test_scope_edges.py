@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -135,7 +136,8 @@ def _run(command: str, workspace: str, places: list[str]) -> str:
     who has the command line is the owner."""
     result = CliRunner().invoke(cli.main, [*command.split(), "--workspace", workspace, *places])
     printed = [line for line in result.output.splitlines(keepends=True) if "under another name" not in line]
-    return f"{result.exit_code} {''.join(printed)}"
+    again = shlex.join(places)  # of the command that shows more, which says where as it was said
+    return f"{result.exit_code} {''.join(line.replace(again, '') for line in printed)}"
 
 
 def _settled(printed: str) -> str:
