@@ -24,6 +24,7 @@ NO_CWD_DATABASE: Final = "ws_none"
 CATALOG: Final = "catalog.db"
 BUSY_TIMEOUT_MS: Final = 10_000
 PAGE_BYTES: Final = 16 * 1024  # measured: texts fill such pages best, and nothing is slower for it
+READER_CACHE_KIB: Final = 512  # of each; many are kept open, and the system caches the same pages once
 
 WORKSPACE_DDL: Final = """
 CREATE TABLE meta (
@@ -358,6 +359,7 @@ def _reader(path: Path, mode: str) -> Reader:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         connection.execute("PRAGMA query_only=1")
         connection.execute("PRAGMA trusted_schema=0")
+        connection.execute(f"PRAGMA cache_size=-{READER_CACHE_KIB}")
         _guard(connection)
     return connection
 
