@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from sessiongraph_web import cli, config, errors
+from sessiongraph_web.web import routes
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -47,6 +48,15 @@ def test_every_error_code_is_in_the_table() -> None:
     """The table of codes is errors.CODES, row for row."""
     expected = [[f"`{code}`", str(m.status), str(m.exit_code)] for code, m in errors.CODES.items()]
     assert rows("| code | HTTP | exit |") == expected
+
+
+def test_every_route_is_in_the_table() -> None:
+    """The table of addresses is the registry of routes, row for row."""
+    expected = [
+        [f"`{route.template}`", "`.json`" if route.twin else "", ", ".join(route.methods), route.summary]
+        for route in routes.ROUTES
+    ]
+    assert rows("| address | twin | methods | what it answers |") == expected
 
 
 def test_every_command_is_in_the_table() -> None:
