@@ -37,8 +37,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "requests": ("parameters", "filters", "cursors", "paging"),
     "search": ("ranking", "matching", "search"),
     "index runs": (
-        *("framemap", "surfacerows", "jobs", "ledger", "planning", "standstill", "logwriter", "recorder", "workers"),
-        *("checking", "update", "indexer", "refresher"),
+        *("framemap", "surfacerows", "jobs", "ledger", "planning", "standstill", "logwriter", "recorder"),
+        *("workers", "checking", "update", "indexer", "refresher"),
     ),
     "reading": (
         *("catalog", "pool", "logmap", "unread", "corpus", "lineage", "reading", "inbox", "turnlist", "reads"),
