@@ -27,6 +27,7 @@ MEDIA_TYPES: Final[dict[Format, str]] = {
     "ndjson": "application/x-ndjson; charset=utf-8",
 }
 
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """One event on its way out: normalised, with its turn, and masked where it has to be."""
