@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Put many readers on a server at once, and clients that are slow, rude or gone, and say what the readers met.
 
-    bench/load.py MEGABYTES [--readers 64] [--seconds 60] [--rude 50]
+    bench/load.py MEGABYTES [--readers 64] [--seconds 60] [--pause 2] [--rude 50]
 
 A store of its own, with so much text, is read by one client first: that is the idle floor. Then by all readers at
 once, while the store is written to, the index is refreshed, ten sessions are downloaded, and `--rude` connections
 of each kind are held: half a request, a request a byte at a time, headers without end, an answer that nobody
-reads. Exits with 1 if an answer failed or was incomplete, or if p95 is above ten times the idle p95.
+reads. A reader pauses between two answers, as people do; with `--pause 0` latency is their number by the time of one.
+Memory is compared with what a first, short load of the same kind left. Exits with 1 if an answer failed or was
+incomplete, or if p95 is above ten times the idle p95.
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import standing
 
 IDLE_ANSWERS = 300
+IDLE_SECONDS = 120
 EXPORTS = 10
 TIMES_IDLE = 10
 
@@ -48,9 +52,10 @@ class Load:
 
     store: standing.Store
     server: standing.Server
+    pause: float
     ends_at: float = 0
 
-    def read(self, met: Met, address: Callable[[], str], most: int = sys.maxsize) -> None:
+    def read(self, met: Met, address: Callable[[], str], most: int = sys.maxsize, *, pause: float = 0) -> None:
         """Ask one address after another over one connection until it is time."""
         connection = self.server.connect()
         while time.monotonic() < self.ends_at and most:
@@ -68,6 +73,7 @@ class Load:
             met.statuses[response.status] += 1
             if response.status != 200 and not (response.status == 404 and "/events/" in path):
                 met.errors.append(f"{path}: {response.status} {body[:200]!r}")
+            time.sleep(random.uniform(0, 2) * pause)
         connection.close()
 
     def write(self) -> None:
@@ -101,53 +107,45 @@ def trickle(load: Load, held: list[socket.socket]) -> None:
         time.sleep(1)
 
 
-def run(load: Load, readers: int, seconds: float, rude: int) -> dict[str, Any]:
-    """Measure the idle floor, then the load; return the figures."""
-    dice = random.Random(1)
-    idle, busy, exported = Met(), Met(), Met()
-    load.ends_at = time.monotonic() + 300
-    load.read(idle, lambda: standing.addresses(load.store, dice), IDLE_ANSWERS)
-    rested = standing.holdings(load.server, load.store.directory.parent / "index")
+def crowd(load: Load, readers: int, seconds: float, rude: int) -> tuple[Met, Met]:
+    """Put everybody on the server for so long; return what readers and downloads met."""
+    dice, busy, exported = random.Random(1), Met(), Met()
     with ExitStack() as stack:
         held = hold(load.server, stack, rude)
         load.ends_at = time.monotonic() + seconds
-        everybody = [
-            *(
-                threading.Thread(target=load.read, args=(busy, lambda: standing.addresses(load.store, dice)))
-                for _ in range(readers)
-            ),
-            *(
-                threading.Thread(target=load.read, args=(exported, lambda: standing.exports(load.store, dice), 1))
-                for _ in range(EXPORTS)
-            ),
-            threading.Thread(target=load.write),
-            threading.Thread(target=trickle, args=(load, held)),
-        ]
+        reading = partial(load.read, busy, lambda: standing.addresses(load.store, dice), pause=load.pause)
+        exporting = partial(load.read, exported, lambda: standing.exports(load.store, dice), 1)
+        doings = [*[reading] * readers, *[exporting] * EXPORTS, load.write, partial(trickle, load, held)]
+        everybody = [threading.Thread(target=doing) for doing in doings]
         for one in everybody:
             one.start()
-        peak = 0.0
-        while time.monotonic() < load.ends_at:
-            time.sleep(2)
-            peak = max(peak, standing.holdings(load.server, load.store.directory)["pss_mib"])
         for one in everybody:
             one.join()
-    time.sleep(3)
-    after = standing.holdings(load.server, load.store.directory.parent / "index")
-    floor = standing.percentile(idle.milliseconds, 95)
-    p95 = standing.percentile(busy.milliseconds, 95)
+    return busy, exported
+
+
+def run(load: Load, readers: int, seconds: float, rude: int) -> dict[str, Any]:
+    """Measure the idle floor, then the load; return the figures."""
+    dice, idle, index = random.Random(1), Met(), load.store.directory.parent / "index"
+    load.ends_at = time.monotonic() + IDLE_SECONDS
+    load.read(idle, lambda: standing.addresses(load.store, dice), IDLE_ANSWERS)
+    crowd(load, readers, seconds / 3, rude)
+    before = standing.holdings(load.server, index)
+    busy, exported = crowd(load, readers, seconds, rude)
+    after = standing.holdings(load.server, index)
+    floor, p95 = (standing.percentile(met.milliseconds, 95) for met in (idle, busy))
     errors = idle.errors + busy.errors + exported.errors
     return {
         "answers": len(busy.milliseconds),
         "answers_a_second": round(len(busy.milliseconds) / seconds, 1),
         "statuses": dict(busy.statuses),
         "exports": dict(exported.statuses),
-        "rude_connections": len(held),
         "idle_ms": {f"p{at}": round(standing.percentile(idle.milliseconds, at), 1) for at in (50, 95)},
         "busy_ms": {f"p{at}": round(standing.percentile(busy.milliseconds, at), 1) for at in (50, 95)},
         "p95_per_idle": round(p95 / floor, 1),
-        "p95_per_idle_and_reader": round(p95 / floor / readers, 2),
-        "pss_mib": {"rested": rested["pss_mib"], "peak": peak, "after": after["pss_mib"]},
-        "descriptors": {"rested": rested["descriptors"], "after": after["descriptors"]},
+        "before": before,
+        "after": after,
+        "pss_ratio": round(after["pss_mib"] / before["pss_mib"], 2),
         "errors": len(errors),
         "first_errors": errors[:10],
     }
@@ -159,13 +157,14 @@ def main() -> None:
     parser.add_argument("megabytes", type=float)
     parser.add_argument("--readers", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--pause", type=float, default=2, help="seconds between two answers of a reader")
     parser.add_argument("--rude", type=int, default=50, help="connections of each rude kind")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         store = standing.Store(Path(folder) / "sessions", random.Random(7))
         store.fill(options.megabytes)
         with standing.serving(store.directory, Path(folder) / "index") as server:
-            figures = run(Load(store, server), options.readers, options.seconds, options.rude)
+            figures = run(Load(store, server, options.pause), options.readers, options.seconds, options.rude)
     print(json.dumps(figures, indent=1))
     sys.exit(bool(figures["errors"]) or figures["p95_per_idle"] > TIMES_IDLE)
 
