@@ -6,7 +6,7 @@
 A store of its own, with so much text, is read by one client first: that is the idle floor. Then by all readers at
 once, while the store is written to, the index is refreshed, ten sessions are downloaded, and `--rude` connections
 of each kind are held: half a request, a request a byte at a time, headers without end, an answer that nobody
-reads. A reader pauses between two answers, as people do; with `--pause 0` latency is their number by the time of one.
+reads. A reader pauses between two answers, as people do; without pauses latency is their number by one's time.
 Memory is compared with what a first, short load of the same kind left. Exits with 1 if an answer failed or was
 incomplete, or if p95 is above ten times the idle p95.
 """
