@@ -68,7 +68,7 @@ def pages(page: Page, base: str) -> dict[str, str]:
     word = "timeout"
     return {
         "home": "/",
-        "search": f"/search?q={word}",
+        "search": "/search?q=%E5%B9%BF%E5%91%8A",
         "search-filtered": f"/search?q={word}&kinds=tool_result&tool=bash&sort=newest",
         "search-none": "/search?q=qqqnothing&tool=bash",
         "search-blank": "/search",

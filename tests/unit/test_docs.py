@@ -118,3 +118,11 @@ def is_installed(requirement: str) -> bool:
         return bool(distribution(re.split(r"[^A-Za-z0-9._-]", requirement)[0]))
     except PackageNotFoundError:
         return False
+
+
+def test_every_picture_and_file_that_is_pointed_at_is_there() -> None:
+    """No link of the README leads to a file that was moved."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", README)
+    files = [target for target in targets if not target.startswith(("http://", "https://", "#"))]
+    assert len([name for name in files if name.endswith(".png")]) == 3
+    assert [name for name in files if not (ROOT / name).is_file()] == []
