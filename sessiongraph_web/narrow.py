@@ -6,7 +6,7 @@ since skipped parts are checked for syntax. They never see broken UTF-8, deep ne
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from types import GenericAlias
 from typing import Annotated, Any, Final, cast
@@ -145,12 +145,17 @@ _KINDS: Final[dict[type[Record], str]] = {
 }
 _SKIPPED_KINDS: Final = frozenset(_SKIPPED)
 _RESHAPED: Final = frozenset({"user/message", "system/message", "tool/result", *PACKED})  # by `build`
-_DECODER: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(reduce(or_, _KINDS))
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Any]:
+    """Return the decoder of all records. Making it takes longer than all else that a command imports."""
+    return msgspec.json.Decoder(reduce(or_, _KINDS))
 
 
 def decode_lines(lines: list[bytes]) -> list[Record] | None:
     """Return the record of each line, or None if any is not plainly one."""
-    decode = _DECODER.decode
+    decode = _decoder().decode
     try:
         return [decode(line) for line in lines]
     except (msgspec.DecodeError, RecursionError):
@@ -160,7 +165,7 @@ def decode_lines(lines: list[bytes]) -> list[Record] | None:
 def decode_line(line: bytes) -> Record | None:
     """Return the record of a line, or None if it is not plainly one."""
     try:
-        record: Record = _DECODER.decode(line)
+        record: Record = _decoder().decode(line)
     except (msgspec.DecodeError, RecursionError):
         return None
     return record

@@ -54,9 +54,12 @@ def _set(ranges: Iterable[Span]) -> str:
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
 
 
-def _spellings(folded: int) -> str:
-    """Return the character class of everything that unicode61 folds to one code point."""
-    return f"[{chr(folded)}{''.join(chr(code) for code, target in unicode61.FOLDS.items() if target == folded)}]"
+def _spellings() -> dict[str, str]:
+    """Return, for each character that unicode61 folds others to, the character class of all of them."""
+    spelled: dict[int, str] = {}
+    for code, folded in unicode61.FOLDS.items():
+        spelled[folded] = spelled.get(folded, chr(folded)) + chr(code)
+    return {chr(folded): f"[{characters}]" for folded, characters in spelled.items()}
 
 
 _WORD_RANGES: Final = tuple(_without(unicode61.TOKEN_RANGES, _CJK_RANGES))
@@ -82,7 +85,7 @@ _CJK_RUN: Final = re.compile(f"[^{_set(_without([(0, 0x10FFFF)], _CJK_RANGES))}]
 _ELEMENT: Final = re.compile(f"{_CJK}+|{_WORD}(?:{_WORD}|[{unicode61.DIACRITICS}])*")
 _FOLD: Final = str.maketrans({**unicode61.FOLDS, **dict.fromkeys(map(ord, unicode61.DIACRITICS))})
 
-_SPELLINGS: Final = {chr(folded): _spellings(folded) for folded in set(unicode61.FOLDS.values())}
+_SPELLINGS: Final = _spellings()
 
 # What unicode61 takes for separators stands in pairs as a private character of the last plane.
 _STAND_INS: Final = {
