@@ -303,7 +303,7 @@ def _session_line(summary: SessionSummary, screen: Screen, number: int | None = 
     where = one_line(summary.cwd or _no_directory(), screen.width - len(_INDENT))
     yield f"{_INDENT}{safe(summary.id, keep='')}"
     yield screen.faint(f"{_INDENT}{where}")
-    about = gettext("%(time)s, %(turns)s turns", time=_when(summary.created_at), turns=summary.turns)
+    about = gettext("%(time)s, %(turns)s", time=_when(summary.created_at), turns=_turns(summary))
     yield screen.faint(_INDENT + about)
 
 
@@ -360,20 +360,27 @@ def _facts(*facts: tuple[str, str]) -> Iterator[str]:
 
 
 def _counts(summary: SessionSummary) -> str:
+    events, calls = summary.events, summary.tool_calls
     return gettext(
-        "%(events)s events, %(turns)s turns, %(calls)s tool calls (%(errors)s failed), %(input)s tokens in,"
-        " %(output)s out",
-        events=summary.events,
-        turns=summary.turns,
-        calls=summary.tool_calls,
+        "%(events)s, %(turns)s, %(calls)s (%(errors)s failed), %(input)s tokens in, %(output)s out",
+        events=ngettext("%(num)s event", "%(num)s events", events, num=events),
+        turns=_turns(summary),
+        calls=ngettext("%(num)s tool call", "%(num)s tool calls", calls, num=calls),
         errors=summary.tool_errors,
         input=summary.input_tokens,
         output=summary.output_tokens,
     )
 
 
+def _turns(summary: SessionSummary) -> str:
+    return ngettext("%(num)s turn", "%(num)s turns", summary.turns, num=summary.turns)
+
+
 def _damage(summary: SessionSummary) -> str:
-    return gettext("%(number)s faults; see `status`", number=summary.damage) if summary.damage else _none()
+    number = summary.damage
+    if not number:
+        return _none()
+    return ngettext("%(num)s fault; see `status`", "%(num)s faults; see `status`", number, num=number)
 
 
 def _entry(entry: LedgerEntry) -> Iterator[str]:
