@@ -36,6 +36,7 @@ from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.shell import (
     INTERRUPTED,
     Commands,
+    ProgressLine,
     caller_of,
     choice,
     interruptible,
@@ -45,7 +46,6 @@ from sessiongraph_web.shell import (
     query,
     show,
     show_json,
-    show_progress,
     write_whole,
 )
 from sessiongraph_web.tools import Toolbox
@@ -75,7 +75,7 @@ def index(sessions: Path | None, index: Path | None, force: bool, prune: bool, a
     settings = config.load({"sessions": sessions, "index": index})
     stop = threading.Event()
     with interruptible(stop):
-        report = indexer.Run(settings, stop=stop, on_progress=show_progress).execute(
+        report = indexer.Run(settings, stop=stop, on_progress=ProgressLine()).execute(
             Wish(force=force, prune=prune)
         )
     show(report, lambda found, _: [console.run_report(found)], as_json=as_json)

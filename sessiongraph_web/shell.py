@@ -142,8 +142,8 @@ def interruptible(stop: threading.Event) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class _ProgressLine:
-    """Says how far a run is: on a terminal in one line that is written over, else in a plain one now and then."""
+class ProgressLine:
+    """Says how far one run is: on a terminal in a line that is written over, else in a plain one now and then."""
 
     def __init__(self) -> None:
         self._told = 0.0  # seconds of the run when the last plain line was written
@@ -161,12 +161,9 @@ class _ProgressLine:
             said += gettext(", about %(seconds)s s left", seconds=f"{progress.seconds_left:.0f}")
         if sys.stderr.isatty():
             click.echo(f"\r\x1b[K{said}", err=True, nl=progress.logs == progress.logs_total)
-        elif not 0 <= progress.seconds - self._told < PLAIN_SECONDS:
+        elif not 0 <= progress.seconds - self._told < PLAIN_SECONDS:  # each pass of a run counts from 0
             click.echo(said, err=True)
             self._told = progress.seconds
-
-
-show_progress = _ProgressLine()
 
 
 def show(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as_json: bool) -> None:
@@ -241,7 +238,7 @@ def _refresh(settings: Settings) -> None:
     stop = threading.Event()
     try:
         with interruptible(stop):
-            indexer.Run(waiting, stop=stop, on_progress=show_progress).execute()
+            indexer.Run(waiting, stop=stop, on_progress=ProgressLine()).execute()
     except SessionGraphError as error:
         if not exists:  # sessions can be read without one
             said = gettext("no index: %(problem)s", problem=error.said())

@@ -69,10 +69,10 @@ class World:
             private.close()
 
     def revoke(self, label: str) -> None:
-        """End the grant that has this label."""
+        """End the grants that have this label."""
         private = Tokens(self.index / tokens.FILE)
-        (found,) = [token.id for token in private.list() if token.label == label]
-        assert private.revoke(found)
+        found = [private.revoke(token.id) for token in private.list() if token.label == label]
+        assert any(found)
         private.close()
 
     def serve(self) -> Datasette:

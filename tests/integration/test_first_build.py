@@ -141,8 +141,9 @@ def test_files_that_nobody_names_are_deleted(store: Path) -> None:
 
 def test_progress_is_plain_lines_now_and_then_where_they_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     """In a pipe or a log: no control characters, and nothing at all of a run that ends soon."""
+    say = shell.ProgressLine()
     for logs, seconds in ((1, 0.5), (3, 9.9), (4, 10.0), (5, 12.0), (8, 21.0), (10, 22.0)):
-        shell.show_progress(Progress(logs, 10, logs * 1000, 10_000, seconds))
+        say(Progress(logs, 10, logs * 1000, 10_000, seconds))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
