@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Self
 
-from sessiongraph_web import outcomes, redact
+from sessiongraph_web import outcomes, redact, schema
 from sessiongraph_web.models import Event, Header, Replace, Text
 
 TOOL_ARGUMENT_CHARS: Final = 2048
@@ -47,8 +46,8 @@ def is_human(event: Event) -> bool:
 
 
 def message_key(identity: str) -> int:
-    """Return what stands for the id of a message in the index: 48 bits, since an id may be any text."""
-    return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:6])
+    """Return what stands for the id of a message in the index, since an id may be any text."""
+    return schema.key(identity.encode())
 
 
 def prompt_key(event: Event) -> int | None:

@@ -244,8 +244,13 @@ def database_name(cwd: str | None) -> str:
 
 
 def log_id(relative_path: bytes) -> int:
-    """Return the id of the log at a path inside the store: 48 bits, exact in JSON and JavaScript."""
-    return int.from_bytes(hashlib.sha256(relative_path).digest()[:6])
+    """Return the id of the log at a path inside the store."""
+    return key(relative_path)
+
+
+def key(content: bytes) -> int:
+    """Return a number that stands for what may be of any length: 48 bits, exact in JSON and JavaScript."""
+    return int.from_bytes(hashlib.sha256(content).digest()[:6])
 
 
 def create(path: Path, ddl: str) -> sqlite3.Connection:
