@@ -7,14 +7,13 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import pytest_asyncio
 from datasette.app import Datasette
 
 from sessiongraph_web import access, leaving
@@ -42,14 +41,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     rich.title(f"rarebird {HOSTILE}")
     world.write("rich", rich)
     return world.build()
-
-
-@pytest_asyncio.fixture
-async def served(world: World) -> AsyncIterator[Datasette]:
-    datasette = world.serve()
-    await datasette.invoke_startup()
-    yield datasette
-    await datasette.invoke_shutdown()
 
 
 async def packed(served: Datasette, world: World, query: str, caller: Caller = access.OWNER) -> zipfile.ZipFile:

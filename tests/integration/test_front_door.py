@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import pytest_asyncio
 from datasette.app import Datasette
 
 from sessiongraph_web import access, schema
@@ -29,14 +27,6 @@ FOREIGN_DATABASE = schema.database_name(FOREIGN)
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return two_workspaces(tmp_path_factory.mktemp("front-door")).build()
-
-
-@pytest_asyncio.fixture
-async def served(world: World) -> AsyncIterator[Datasette]:
-    datasette = world.serve()
-    await datasette.invoke_startup()
-    yield datasette
-    await datasette.invoke_shutdown()
 
 
 def cookie(answer: Answer) -> Pairs:

@@ -6,12 +6,10 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from datasette.app import Datasette
 
 from sessiongraph_web import access, language
@@ -41,14 +39,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     rich.event("no/such-type", {"x": 1})
     made.write("rich", rich)
     return made.build()
-
-
-@pytest_asyncio.fixture
-async def served(world: World) -> AsyncIterator[Datasette]:
-    datasette = world.serve()
-    await datasette.invoke_startup()
-    yield datasette
-    await datasette.invoke_shutdown()
 
 
 @pytest.fixture(scope="module")

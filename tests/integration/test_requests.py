@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
-import pytest_asyncio
 from datasette.app import Datasette
 
 from sessiongraph_web import access, schema
@@ -78,14 +76,6 @@ def cases() -> list[Case]:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return two_workspaces(tmp_path_factory.mktemp("requests")).build()
-
-
-@pytest_asyncio.fixture
-async def served(world: World) -> AsyncIterator[Datasette]:
-    datasette = world.serve()
-    await datasette.invoke_startup()
-    yield datasette
-    await datasette.invoke_shutdown()
 
 
 @pytest.mark.parametrize("who", ["owner", "scoped", "nobody"])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import pytest_asyncio
 from datasette.app import Datasette
 
 from sessiongraph_web import access
@@ -26,14 +24,6 @@ ROLES = ("home", "fork", "subagent", "sibling", "foreign", "nowhere")
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return two_workspaces(tmp_path).build()
-
-
-@pytest_asyncio.fixture
-async def served(world: World) -> AsyncIterator[Datasette]:
-    datasette = world.serve()
-    await datasette.invoke_startup()
-    yield datasette
-    await datasette.invoke_shutdown()
 
 
 async def make(served: Datasette, world: World, **fields: str) -> Answer:
