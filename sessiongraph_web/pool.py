@@ -52,6 +52,7 @@ class Pool:
                 self._directory = str(directory)
                 for path in [path for path in self._idle if path.rpartition(os.sep)[0] != self._directory]:
                     self._drop(path)
+                self._trusted.clear()
 
     @contextmanager
     def lease(self, path: Path) -> Iterator[sqlite3.Connection]:
