@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import shutil
 import signal
@@ -29,6 +30,9 @@ from sessiongraph_web.web import app, security, signin
 PROGRESS_SECONDS: Final = 1.0
 SWITCH_SECONDS: Final = 0.001  # how long a thread that computes keeps the others waiting; Python's own is 0.005
 DRAIN_SECONDS: Final = 3  # how long requests under way may go on when the server stops
+# What glibc's mallopt is told: the names and numbers of <malloc.h>.
+M_MMAP_THRESHOLD: Final = (-3, 128 * 1024)
+M_ARENA_MAX: Final = (-8, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Options:
 async def serve(options: Options) -> None:
     """Run until interrupted."""
     security.check_bind(options.host, options.allow_hosts)
+    _be_frugal()
     with _places(options) as places, _bound(options.host, options.port) as listening:
         port = listening.getsockname()[1]
         settings = config.load(places)
@@ -66,6 +71,17 @@ async def serve(options: Options) -> None:
         finally:
             progress.cancel()
             app.close(datasette)
+
+
+def _be_frugal() -> None:
+    """Have the allocator give back what is freed, where it can be told so (glibc).
+
+    By itself it keeps a heap for each of up to 16 threads, and learns from each large buffer that is freed to
+    keep the next: 85 MiB became 114 over 14 rebuilds with readers between them, and with this 82 became 89.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    for parameter, value in (M_ARENA_MAX, M_MMAP_THRESHOLD) if mallopt else ():
+        mallopt(parameter, value)
 
 
 def _be_prompt() -> None:
