@@ -79,9 +79,10 @@ def _be_frugal() -> None:
     By itself it keeps a heap for each of up to 16 threads, and learns from each large buffer that is freed to
     keep the next: 85 MiB became 114 over 14 rebuilds with readers between them, and with this 82 became 89.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    for parameter, value in (M_ARENA_MAX, M_MMAP_THRESHOLD) if mallopt else ():
-        mallopt(parameter, value)
+    allocator = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if allocator is not None and hasattr(allocator, "mallopt"):
+        for parameter, value in (M_ARENA_MAX, M_MMAP_THRESHOLD):
+            allocator.mallopt(parameter, value)
 
 
 def _be_prompt() -> None:
