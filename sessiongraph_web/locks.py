@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -26,24 +26,23 @@ class Locks:
             return None
         try:
             facts = os.fstat(descriptor)
-            devices = self._held.get(facts.st_ino)
-            return devices is not None and not devices.isdisjoint(_devices(descriptor, facts.st_dev))
+            devices = self._places(facts.st_ino)
+            return bool(devices) and not devices.isdisjoint(_devices(descriptor, facts.st_dev))
         except OSError:
             return None
         finally:
             os.close(descriptor)
 
     @cached_property
-    def _held(self) -> dict[int, set[int]]:
-        """The devices of the files that are locked, by inode; rows with an arrow only wait for a lock."""
-        held: dict[int, set[int]] = defaultdict(set)
-        for row in TABLE.read_text("ascii", "replace").splitlines():
-            for place in [] if "->" in row else row.split():
-                major, _, rest = place.partition(":")
-                minor, _, inode = rest.partition(":")
-                if inode.isdecimal():
-                    held[int(inode)].add(os.makedev(int(major, 16), int(minor, 16)))
-        return held
+    def _table(self) -> bytes:
+        return TABLE.read_bytes()
+
+    def _places(self, inode: int) -> set[int]:
+        """Return the devices on which a file of this number is locked; rows with an arrow only wait."""
+        if b":%d " % inode not in self._table:  # asked first: of hundreds of rows, SQLite's most, few are wanted
+            return set()
+        rows = re.findall(rb"^(?!.*->).* ([0-9a-f]+):([0-9a-f]+):%d " % inode, self._table, re.MULTILINE)
+        return {os.makedev(int(major, 16), int(minor, 16)) for major, minor in rows}
 
 
 def is_live(log: Path) -> bool | None:

@@ -21,8 +21,9 @@ from sessiongraph_web.rows import Condition, Reader, Source
 from sessiongraph_web.tokenizer import Query
 
 RANKED_OF_WORKSPACE: Final = 1000  # candidates of one workspace; counts stop here too
-RANKED_IN_ALL: Final = 2000  # candidates of an answer, once a workspace or all together have more than may be
-RANKED_WHOLE: Final = 10_000  # candidates of all workspaces together
+RANKED_WHOLE: Final = 10_000  # candidates of all workspaces together; once there are more, counts share it
+RANKED_IN_ALL: Final = 1000  # candidates of an answer, once a workspace or all together have more than may be
+READ_AT_ONCE: Final = 2000  # candidates that are read before all are counted, shared by the workspaces
 BOUNDED_SESSIONS: Final = 32  # so few sessions are looked for between their first and last entry
 
 Visible = Callable[[str | None, int], bool]
@@ -65,14 +66,15 @@ class Found:
 
 @dataclass(slots=True)
 class _Tally:
-    """How many entries of a workspace match, by kind, among the newest 1,001."""
+    """How many entries of a workspace match, by kind, among the newest `most` and one."""
 
     by_kind: Mapping[str, int]
+    most: int
     candidates: list[Candidate] | None = None  # of the kinds that are looked for, if they were read on the way
 
     @property
     def is_cut(self) -> bool:
-        return sum(self.by_kind.values()) > RANKED_OF_WORKSPACE
+        return sum(self.by_kind.values()) > self.most
 
     def of(self, kinds: Sequence[Kind]) -> int:
         return sum(self.by_kind.get(kind, 0) for kind in kinds)
@@ -194,10 +196,10 @@ def _look_up(
     asked = [_Asked(reader, scope, expression, request.sort, count_spans) for scope in scopes]
     tallies = _tallies(asked, found.kinds)
     for tally in tallies:
-        found.kind_counts.update({kind: min(n, RANKED_OF_WORKSPACE) for kind, n in tally.by_kind.items()})
+        found.kind_counts.update({kind: min(n, tally.most) for kind, n in tally.by_kind.items()})
     if request.kinds is None and found.kind_counts and not _have_any(asked, tallies, DEFAULT_KINDS):
         found.kinds, found.widened = KINDS, True
-    counts = [RANKED_OF_WORKSPACE if tally.is_cut else tally.of(found.kinds) for tally in tallies]
+    counts = [tally.most if tally.is_cut else tally.of(found.kinds) for tally in tallies]
     is_cut = any(tally.is_cut for tally in tallies) or sum(counts) > RANKED_WHOLE
     shares = ranking.shares(counts, RANKED_IN_ALL) if is_cut else counts
     for one, tally, share in zip(asked, tallies, shares, strict=True):
@@ -211,8 +213,12 @@ def _look_up(
 
 def _tallies(asked: Sequence[_Asked], kinds: Sequence[Kind]) -> list[_Tally]:
     """Count the matches of each workspace; read on the way what is few enough to be ranked in any case."""
-    few = min(RANKED_OF_WORKSPACE, RANKED_IN_ALL // max(1, len(asked)))
-    return [_read(one, kinds) if _has_at_most(few, one) else _tally(one) for one in asked]
+    few = min(RANKED_OF_WORKSPACE, READ_AT_ONCE // max(1, len(asked)))
+    has_few = [_has_at_most(few, one) for one in asked]
+    most = min(RANKED_OF_WORKSPACE, RANKED_WHOLE // max(1, has_few.count(False)))
+    return [
+        _read(one, kinds) if is_few else _tally(one, most) for one, is_few in zip(asked, has_few, strict=True)
+    ]
 
 
 def _has_at_most(few: int, asked: _Asked) -> bool:
@@ -222,14 +228,14 @@ def _has_at_most(few: int, asked: _Asked) -> bool:
     return not list(asked.rows(sql, [asked.expression, *ids]))
 
 
-def _tally(asked: _Asked) -> _Tally:
+def _tally(asked: _Asked, most: int) -> _Tally:
     where, bound = asked.where()
     sql = f"""
         SELECT kind, count(*) FROM (
-            SELECT e.kind {where} ORDER BY f.rowid {_direction(asked.sort)} LIMIT {RANKED_OF_WORKSPACE + 1}
+            SELECT e.kind {where} ORDER BY f.rowid {_direction(asked.sort)} LIMIT {most + 1}
         ) GROUP BY kind
     """  # noqa: S608 - our own names, values are bound
-    return _Tally(dict(asked.rows(sql, bound)))
+    return _Tally(dict(asked.rows(sql, bound)), most)
 
 
 def _read(asked: _Asked, kinds: Sequence[Kind]) -> _Tally:
@@ -240,7 +246,7 @@ def _read(asked: _Asked, kinds: Sequence[Kind]) -> _Tally:
     rows = list(asked.rows(sql, bound))
     wanted = frozenset(kinds)
     candidates = _candidates(asked, (row for row in rows if row[_KIND] in wanted))
-    return _Tally(Counter([row[_KIND] for row in rows]), candidates)
+    return _Tally(Counter([row[_KIND] for row in rows]), RANKED_OF_WORKSPACE, candidates)
 
 
 def _have_any(asked: Sequence[_Asked], tallies: Sequence[_Tally], kinds: Sequence[Kind]) -> bool:
@@ -275,7 +281,7 @@ def _collect(found: Found, asked: _Asked, tally: _Tally, share: int) -> None:
     found.kind_counts_exact = found.kind_counts_exact and not tally.is_cut
     found.ranked_exactly = found.ranked_exactly and not is_more
     if tally.is_cut and is_more:
-        found.count += min(RANKED_OF_WORKSPACE, max(share, tally.of(found.kinds)))
+        found.count += min(tally.most, max(share, tally.of(found.kinds)))
         found.count_is_exact = False
     else:
         found.count += len(candidates) if tally.is_cut else tally.of(found.kinds)

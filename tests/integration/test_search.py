@@ -372,6 +372,22 @@ def test_one_crowded_workspace_leaves_room_for_the_others(tmp_path: Path) -> Non
     assert (page.hits, page.hits_exact, page.ranked_exactly) == (1001, False, False)
 
 
+@pytest.mark.parametrize(
+    ("workspaces", "hits", "ranked"), [(10, 9000, 9000), (11, 11 * 900, 11 * 900), (12, 12 * 833, 1000)]
+)
+def test_many_crowded_workspaces_share_what_is_counted(
+    tmp_path: Path, workspaces: int, hits: int, ranked: int
+) -> None:
+    """Ten thousand matches are counted exactly wherever they are; beyond, each workspace counts to its share."""
+    crowded = [Workspace(tmp_path, f"/w/{n}").session(f"s{n}") for n in range(workspaces)]
+    for n, one in enumerate(crowded):
+        one.many(f"s{n}", ["needle"] * 900)
+    page, _ = find(*crowded, query="needle")
+    is_exact = hits == ranked
+    assert (page.hits, page.hits_exact, page.ranked_exactly, page.counts_exact) == (hits, *[is_exact] * 3)
+    assert (page.kind_counts["user"], sum(session.matches for session in page.sessions)) == (hits, ranked)
+
+
 def test_inherited_entries_are_the_parents_hits(workspace: Workspace) -> None:
     """A copy counts only if it is asked for, or if the parent is in no log of this workspace."""
     workspace.entry("parent", "needle one")
