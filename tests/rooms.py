@@ -46,7 +46,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "showing": (
         *("eventtypes", "facts", "terminal", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
-        *("days", "pictures", "relations", "presentation", "console"),
+        *("days", "pictures", "family", "relations", "presentation", "console"),
     ),
     "leaving": (
         *("entrynames", "inert", "logtext", "zipstream", "packing", "exportmarkdown", "exporttext", "export"),

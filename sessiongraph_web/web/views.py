@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from sessiongraph_web import days, filters, pictures, presentation, relations, wording
+from sessiongraph_web import days, family, filters, pictures, presentation, relations, wording
 from sessiongraph_web.answers import (
     EventPage,
     Home,
@@ -134,7 +134,7 @@ def _trace(asked: Asked) -> Lineage:
 
 
 def _trace_context(answer: Lineage, _asked: Asked) -> dict[str, Any]:
-    return {"picture": pictures.lineage(answer), "outline": presentation.outline(answer)}
+    return {"family": family.family(answer), "outline": presentation.outline(answer)}
 
 
 def _timeline(asked: Asked) -> TimelinePage:

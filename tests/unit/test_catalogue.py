@@ -31,8 +31,8 @@ NAMES = {
 }  # fmt: skip
 # Modules whose words are shown on pages.
 SPEAKERS = (
-    "attached", "bodies", "cards", "days", "eventtypes", "facts", "pictures", "presentation", "relations",
-    "toolcards", "transcripts", "wording", "web/inside", "web/searching", "web/views",
+    "attached", "bodies", "cards", "days", "eventtypes", "facts", "family", "pictures", "presentation",
+    "relations", "toolcards", "transcripts", "wording", "web/inside", "web/searching", "web/views",
 )  # fmt: skip
 JINJA = jinja2.Environment(extensions=["jinja2.ext.i18n"], autoescape=True)
 PLACEHOLDER = re.compile(r"%\((\w+)\)s|\{(\w+)(?:![rs])?\}")

@@ -1,12 +1,11 @@
-"""The geometry of calendars and family trees."""
+"""The geometry of calendars."""
 
 from __future__ import annotations
 
 from datetime import date
 
 from sessiongraph_web import pictures
-from sessiongraph_web.answers import Branch, DayCount, Lineage, SessionSummary
-from tests.answered import summary
+from sessiongraph_web.answers import DayCount
 
 TODAY = date(2026, 11, 26)  # a Thursday
 
@@ -53,76 +52,3 @@ def test_no_calendar_goes_beyond_today() -> None:
 def test_a_day_that_is_no_day_is_not_drawn() -> None:
     """A time outside the calendar spoils nothing."""
     assert pictures.heatmap([day("+010000-01-01", 3)], TODAY).active_days == 0
-
-
-def named(title: str) -> SessionSummary:
-    return summary(id=title, title=title)
-
-
-def branch(title: str, *below: Branch) -> Branch:
-    return Branch(session=named(title), link="fork", descendants=list(below))
-
-
-def lineage(*branches: Branch, ancestors: int = 0, complete: bool = True) -> Lineage:
-    return Lineage(
-        session=named("self"),
-        ancestors=[named(f"ancestor {n}") for n in range(ancestors)],
-        complete=complete,
-        descendants=list(branches),
-    )
-
-
-def grid(tree: pictures.Tree) -> dict[str, tuple[int, int]]:
-    """Return the column and row of each box."""
-    return {node.title: (node.x // pictures.COLUMN, node.y // pictures.ROW) for node in tree.nodes}
-
-
-def test_a_tree_grows_to_the_right_and_down() -> None:
-    """Ancestors stand left, oldest first; a first child stands in its parent's row, each other in a new one."""
-    tree = pictures.lineage(lineage(branch("a", branch("b"), branch("c")), branch("d"), ancestors=2))
-    assert grid(tree) == {
-        "ancestor 1": (0, 0),
-        "ancestor 0": (1, 0),
-        "self": (2, 0),
-        "a": (3, 0),
-        "b": (4, 0),
-        "c": (4, 1),
-        "d": (3, 2),
-    }
-    assert len(tree.edges) == len(tree.nodes) - 1
-
-
-def test_what_lies_outside_the_view_is_a_marker() -> None:
-    """An incomplete ancestry and a hidden branch are boxes without a session."""
-    hidden = Branch(session=None, link=None, descendants=[])
-    tree = pictures.lineage(lineage(hidden, complete=False))
-    assert [(node.role, node.session is None) for node in tree.nodes] == [
-        ("outside", True),
-        ("self", False),
-        ("outside", True),
-    ]
-
-
-def test_a_large_family_is_drawn_in_part_and_counted() -> None:
-    """What is not drawn is said, in numbers of sessions."""
-    tree = pictures.lineage(lineage(*[branch(f"c{n}", branch(f"d{n}")) for n in range(200)]))
-    assert len(tree.nodes) == pictures.MAX_NODES
-    assert tree.left_out == 401 - pictures.MAX_NODES
-
-
-def test_titles_fit_their_boxes_by_width() -> None:
-    """A Chinese character is as wide as two Latin letters."""
-    assert pictures.fit("广告投放模块", 8) == "广告投…"
-    assert pictures.fit("abcdefgh", 8) == "abcdefgh"
-
-
-def test_a_family_of_two_hundred_has_room_for_every_box_it_draws() -> None:
-    """No box covers another, every line ends at boxes, and what is not drawn is counted."""
-    children = [branch(f"child {n}", *(branch(f"grandchild {n}.{m}") for m in range(4))) for n in range(40)]
-    made = pictures.lineage(lineage(*children))
-    places = [(node.x, node.y) for node in made.nodes]
-    assert (len(made.nodes), made.left_out) == (pictures.MAX_NODES, 201 - pictures.MAX_NODES)
-    assert len(set(places)) == len(places)
-    assert len(made.edges) == len(made.nodes) - 1
-    assert made.width > max(x for x, _ in places) + pictures.NODE_WIDTH
-    assert made.height > max(y for _, y in places) + pictures.NODE_HEIGHT
