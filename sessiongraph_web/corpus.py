@@ -153,6 +153,7 @@ class View:
                 id=ids[0],
                 logs=sorted(located.log_id for located in found),
             )
+        self.locks.read_ahead()
         return found[0]
 
     def located(self, row: Mapping[str, Any]) -> Located:
@@ -242,7 +243,7 @@ class View:
     def map_of(self, located: Located) -> LogMap:
         """Return where the records of a log are: as the index knows, else by walking over the log once."""
         self.will_read(located)
-        connection = self._database_of(located)
+        connection = self.database_of(located)
         if connection is not None:
             found = IndexMap.of(connection, located.log_id, located.path, located.row)
             if found is not None:
@@ -260,7 +261,7 @@ class View:
             )
         return self._walks[located.log_id]
 
-    def _database_of(self, located: Located) -> sqlite3.Connection | None:
+    def database_of(self, located: Located) -> sqlite3.Connection | None:
         """Return a reader on the database that holds a log, lent until the view ends; None without an index."""
         if self.catalog is None or self.generation is None or not located.is_indexed:
             return None

@@ -51,6 +51,7 @@ def search(
 
 def timeline(view: View, caller: Caller, request: TimelineRequest, note: IndexNote, key: bytes) -> TimelinePage:
     """List sessions in time order, and count what happened each day."""
+    view.locks.read_ahead()
     _check_workspaces(caller, request.workspaces)
     scope = _scope(view, caller)
     connection = view.require_catalog()
@@ -232,6 +233,7 @@ class _Liveness:
     def __init__(self, view: View) -> None:
         self.view = view
         self.known: dict[int, bool | None] = {}
+        view.locks.read_ahead()
 
     def __call__(self, _cwd: str | None, log_id: int) -> bool | None:
         if log_id not in self.known:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from sessiongraph_web.discovery import LOCK
@@ -13,8 +15,38 @@ from sessiongraph_web.discovery import LOCK
 TABLE: Final = Path("/proc/locks")
 
 
+class _Reader:
+    """Reads the table in a thread of its own.
+
+    The kernel lets no lock change while the table is read, and waits for all processors before: 10 ms for a page
+    of it, where nobody read it just before. Whoever asks while others wait shares what they will get.
+    """
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="locks")
+        self._asked: Future[bytes] | None = None
+
+    def ask(self) -> Future[bytes]:
+        """Return a reading that begins now or later."""
+        with self._guard:
+            if self._asked is None or self._asked.running() or self._asked.done():
+                self._asked = self._thread.submit(TABLE.read_bytes)
+            return self._asked
+
+
+_READER: Final = _Reader()
+
+
 class Locks:
     """The locks of one moment, read once for many logs."""
+
+    def __init__(self) -> None:
+        self._reading: Future[bytes] | None = None
+
+    def read_ahead(self) -> None:
+        """Begin to read the table, for whoever has something to do before it asks."""
+        self._reading = self._reading or _READER.ask()
 
     def is_held(self, log: Path) -> bool | None:
         """Say whether a process holds the lock beside a log; None where that cannot be known."""
@@ -35,7 +67,7 @@ class Locks:
 
     @cached_property
     def _table(self) -> bytes:
-        return TABLE.read_bytes()
+        return (self._reading or _READER.ask()).result()
 
     def _places(self, inode: int) -> set[int]:
         """Return the devices on which a file of this number is locked; rows with an arrow only wait."""
