@@ -44,7 +44,7 @@ _HIDDEN: Final = re.compile(
 
 def visible(text: str) -> str:
     """Return the text with control characters and those that reorder or hide text written out."""
-    return _HIDDEN.sub(_spell, text)
+    return text if text.isprintable() else _HIDDEN.sub(_spell, text)
 
 
 def clip(text: str, length: int) -> str:
@@ -58,7 +58,7 @@ def snippet(excerpt: Snippet) -> Markup:
     position = 0
     for start, end in excerpt.matches:
         pieces.append(plain(excerpt.text[position:start]))
-        pieces.append(Markup("<mark>{}</mark>").format(plain(excerpt.text[start:end])))
+        pieces += Markup("<mark>"), plain(excerpt.text[start:end]), Markup("</mark>")
         position = end
     pieces.append(plain(excerpt.text[position:]))
     return Markup("").join(pieces)
