@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in PACKAGE.rglob("*.py") if name_of(path) != "__init__"}
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Return every module that a file imports, anywhere in it, as dotted names."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -39,7 +41,7 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
-    return found
+    return frozenset(found)
 
 
 def neighbours(path: Path) -> set[str]:
