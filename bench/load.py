@@ -6,7 +6,8 @@
 A store of its own, with so much text, is read by one client first: that is the idle floor. Then by all readers at
 once, while the store is written to, the index is refreshed, ten sessions are downloaded, and `--rude` connections
 of each kind are held: half a request, a request a byte at a time, headers without end, an answer that nobody
-reads. A reader pauses between two answers, as people do; without pauses latency is their number by one's time.
+reads. A reader pauses before each answer, the first too, as people do; without pauses latency is their number by
+one's time.
 Memory is compared with what a first, short load of the same kind left. Exits with 1 if an answer failed or was
 incomplete, or if p95 is above ten times the idle p95.
 """
@@ -60,6 +61,7 @@ class Load:
         connection = self.server.connect()
         while time.monotonic() < self.ends_at and most:
             most -= 1
+            time.sleep(random.uniform(0, 2) * pause)
             path, begun = address(), time.perf_counter()
             try:
                 connection.request("GET", path, headers=self.server.headers)
@@ -73,7 +75,6 @@ class Load:
             met.statuses[response.status] += 1
             if response.status != 200 and not (response.status == 404 and "/events/" in path):
                 met.errors.append(f"{path}: {response.status} {body[:200]!r}")
-            time.sleep(random.uniform(0, 2) * pause)
         connection.close()
 
     def write(self) -> None:
