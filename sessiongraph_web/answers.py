@@ -156,7 +156,8 @@ class TurnMark(Answer, frozen=True, kw_only=True):
     ordinal: int  # the record that it begins at, or the first one of it that says something
     started: Instant | None
     ended: Instant | None
-    prompt: str  # how the first prompt begins
+    kind: Kind | None  # of the opening: `user`, or where nobody asked, `assistant` or `tool_call`
+    opening: str  # how the first prompt begins, else the first answer or call
     bad_ends: int  # turns that failed or were stopped
     failures: int  # tool calls that failed
 
@@ -164,9 +165,16 @@ class TurnMark(Answer, frozen=True, kw_only=True):
 class TurnList(Answer, frozen=True, kw_only=True):
     """The turns of a whole session."""
 
-    session: SessionSummary
     marks: list[TurnMark]
     longest_ms: int  # of what one mark stands for
+
+
+class Occurrences(Answer, frozen=True, kw_only=True):
+    """Where a text occurs in a session: an ordinal for each entry that holds it, in the order of the log."""
+
+    ordinals: list[int]
+    loose: bool  # none holds all of the text; these hold its parts
+    exact: bool  # these are all
 
 
 class EventPage(Answer, frozen=True, kw_only=True):

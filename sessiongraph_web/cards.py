@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from markupsafe import Markup
 
 from sessiongraph_web.answers import EventView
-from sessiongraph_web.models import Instant
+from sessiongraph_web.models import Instant, Kind
 
 Outcome = Literal["ok", "failed", "exit", "waiting", "missing"]
 
@@ -213,5 +213,6 @@ class Turn:
     calls: int
     failures: int
     ended_badly: str | None
-    prompt: str
+    kind: Kind | None  # of the opening: a prompt, else the first answer or call
+    opening: str
     inherited: bool

@@ -6,11 +6,8 @@ import sqlite3
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
-
-import msgspec
 
 from sessiongraph_web import access, generation, logs, schema, unread
 from sessiongraph_web.access import Caller
@@ -25,13 +22,13 @@ from sessiongraph_web.answers import (
 from sessiongraph_web.config import MEBI, Settings
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.generation import Generation
+from sessiongraph_web.headers import ID_PREFIX, Headers, listed
 from sessiongraph_web.locks import Locks
 from sessiongraph_web.logmap import IndexMap, LogMap, Walk
 from sessiongraph_web.models import Fault, Header
 from sessiongraph_web.pool import Pool, Workspace, one_state
 
 PREFIX_LENGTH: Final = 6
-ID_PREFIX: Final = "session-"
 MOST_CANDIDATES: Final = 20
 MOST_TITLES: Final = 32  # of relatives that no index holds, whose logs one view begins to read
 WALK_BYTES: Final = 64 * MEBI  # stored bytes of the relatives that one view walks over where no index holds them
@@ -72,6 +69,7 @@ class View:
         stack: ExitStack,
     ) -> None:
         self.settings, self.pool, self.generation, self.catalog = settings, pool, live, catalog
+        self.headers = Headers(settings.sessions, log_limits(settings), catalog)
         self._stack = stack
         self._lent: dict[str, sqlite3.Connection] = {}
         self.locks = Locks()
@@ -112,7 +110,7 @@ class View:
         within = "1" if caller.is_owner else "cwd IN (SELECT value FROM json_each(?))"
         rows = self.catalog.execute(
             f"SELECT * FROM workspace WHERE {within} ORDER BY cwd",  # noqa: S608 - words of ours
-            [] if caller.is_owner else [_json(sorted(caller.cwds))],
+            [] if caller.is_owner else [listed(sorted(caller.cwds))],
         )
         found = [self._workspace(row, self.generation) for row in rows]
         return [one for one in found if caller.kind == "session" or access.sees_workspace(caller, one.cwd)]
@@ -135,10 +133,10 @@ class View:
         Missing, foreign and forbidden are the same error. Several sessions that begin like the text, or several
         logs with one id, are SESSIONGRAPH_AMBIGUOUS_ID with the caller's own `candidates` or `logs`.
         """
-        found = self._visible(caller, self._named([session_id], caller))
+        found = self._visible(caller, self.headers.named([session_id], caller))
         bare = session_id.removeprefix(ID_PREFIX)
         if not found and len(bare) >= PREFIX_LENGTH and not ID_PREFIX.startswith(bare):
-            found = self._visible(caller, self._beginning(session_id, caller))
+            found = self._visible(caller, self.headers.beginning(session_id, caller))
         if log_id is not None:
             found = [located for located in found if located.log_id == log_id]
         if not found:
@@ -166,11 +164,11 @@ class View:
 
     def children(self, caller: Caller, session_ids: Collection[str]) -> list[Located]:
         """Return the visible logs whose parent is one of these sessions, oldest first."""
-        return sorted(self._visible(caller, self._children_of(session_ids, caller)), key=by_age)
+        return sorted(self._visible(caller, self.headers.children_of(session_ids, caller)), key=by_age)
 
     def exactly(self, caller: Caller, session_id: str) -> list[Located]:
         """Return the visible logs that carry exactly this id."""
-        return self._visible(caller, self._named([session_id], caller))
+        return self._visible(caller, self.headers.named([session_id], caller))
 
     def summary(self, caller: Caller, located: Located) -> SessionSummary:
         """Return a session's summary with what this caller may know of its parent and twins."""
@@ -179,7 +177,7 @@ class View:
     def summaries(self, caller: Caller, found: Sequence[Located]) -> list[SessionSummary]:
         """Return the summaries of many sessions, their parents looked up together."""
         parents = {located.row["parent_session"] for located in found} - {None}
-        visible = {located.id for located in self._visible(caller, self._named(parents, caller))}
+        visible = {located.id for located in self._visible(caller, self.headers.named(parents, caller))}
         return [self._summary(caller, located, visible) for located in found]
 
     def _summary(self, caller: Caller, located: Located, visible: Container[str]) -> SessionSummary:
@@ -283,11 +281,13 @@ class View:
 
     def _descend(self, caller: Caller) -> Iterator[int]:
         seen: set[int] = set()
-        rows = [row for row in self._with_log_id(caller.log_id) if row["cwd"] in caller.cwds]
+        rows = [row for row in self.headers.with_log_id(caller.log_id) if row["cwd"] in caller.cwds]
         while rows:
             new = [row for row in rows if row["log_id"] not in seen]
             seen |= {row["log_id"] for row in new}
-            below = self._children_of({row["id"] for row in new}, caller) if caller.with_descendants else []
+            below = (
+                self.headers.children_of({row["id"] for row in new}, caller) if caller.with_descendants else []
+            )
             rows = [row for row in below if row["cwd"] in caller.cwds]
         yield from seen
 
@@ -298,63 +298,6 @@ class View:
             for row in rows
             if row["log_id"] in family or access.sees_workspace(caller, row["cwd"])
         ]
-
-    def _with_log_id(self, log_id: int | None) -> list[Mapping[str, Any]]:
-        rows = [] if self.catalog is None else self._select(access.OWNER, "session.log_id = ?", log_id)
-        return rows + [row for row in self._unread if row["log_id"] == log_id]
-
-    def _children_of(self, session_ids: Collection[str], caller: Caller) -> list[Mapping[str, Any]]:
-        condition = "session.parent_session IN (SELECT value FROM json_each(?))"
-        rows = [] if self.catalog is None else self._select(caller, condition, _json(session_ids))
-        return rows + [row for row in self._unread if row["parent_session"] in session_ids]
-
-    def _named(self, session_ids: Collection[str], caller: Caller) -> list[Mapping[str, Any]]:
-        if not session_ids:
-            return []
-        condition = "session.id IN (SELECT value FROM json_each(?))"
-        rows = [] if self.catalog is None else self._select(caller, condition, _json(session_ids))
-        return rows + [row for row in self._unread if row["id"] in session_ids]
-
-    def _beginning(self, text: str, caller: Caller) -> list[Mapping[str, Any]]:
-        bare = text.removeprefix(ID_PREFIX)
-        unread = [row for row in self._unread if row["id"].removeprefix(ID_PREFIX).startswith(bare)]
-        if self.catalog is None:
-            return unread
-        stem = bare.rstrip("\U0010ffff") or bare  # after the last character of all comes nothing
-        end = stem[:-1] + _next(stem[-1])
-        # The plus keeps SQLite from walking over others' ids: how many begin so must not be told by the time.
-        id_ = "session.id" if caller.is_owner else "+session.id"
-        read = self._select(
-            caller,
-            f"(({id_} >= ? AND {id_} < ?) OR ({id_} >= ? AND {id_} < ?))",
-            *(bare, end, ID_PREFIX + bare, ID_PREFIX + end),
-        )
-        return read + unread
-
-    def _select(self, caller: Caller, condition: str, *values: object) -> list[Mapping[str, Any]]:
-        """Return rows of the workspaces that a caller has to do with; which of them he may see is said later."""
-        within = "1" if caller.is_owner else "session.cwd IN (SELECT value FROM json_each(?))"
-        rows = self.require_catalog().execute(
-            f"""
-            SELECT session.*, log.path, log.state, log.faults, log.size, log.mtime_ns, log.inode
-            FROM session JOIN log USING (log_id) WHERE {condition} AND {within}
-            """,  # noqa: S608 - conditions of ours, values bound
-            (*values, *([] if caller.is_owner else [_json(sorted(caller.cwds))])),
-        )
-        return [dict(row) for row in rows]
-
-    @cached_property
-    def _unread(self) -> list[Mapping[str, Any]]:
-        """Rows made from the headers of the logs that no index holds yet: without one, of all of them."""
-        wanted = None
-        if self.catalog is not None:
-            pending = self.catalog.execute(
-                "SELECT log_id FROM log WHERE state = 'pending' AND log_id NOT IN (SELECT log_id FROM session)"
-            )
-            wanted = {row[0] for row in pending}
-            if not wanted:
-                return []
-        return list(unread.rows(self.settings.sessions, log_limits(self.settings), wanted))
 
 
 class Corpus:
@@ -395,16 +338,6 @@ def by_age(located: Located) -> tuple[bool, int, str, int]:
     """Order sessions by creation, then id; one without a time comes last."""
     created_at = located.row["created_at"]
     return created_at is None, created_at or 0, located.id, located.log_id
-
-
-def _next(character: str) -> str:
-    """Return the character after one, the last one's itself; what is half of a pair cannot be bound."""
-    code = ord(character) + 1
-    return chr(0xE000 if code == 0xD800 else min(code, 0x10FFFF))
-
-
-def _json(values: Collection[str]) -> str:
-    return msgspec.json.encode(list(values)).decode()
 
 
 def log_limits(settings: Settings) -> logs.Limits:

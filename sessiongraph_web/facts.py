@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sessiongraph_web import eventtypes, loose, markup, wording
 from sessiongraph_web.answers import EventView
 from sessiongraph_web.language import gettext
+from sessiongraph_web.models import Kind
 
 LABEL_CHARS: Final = 300
 ABOUT_CHARS: Final = 140
@@ -24,9 +25,20 @@ def is_prompt(event: EventView) -> bool:
     return event.type == "user/message" and (loose.at(event.data, "source.kind") or "user") == "user"
 
 
-def prompt_line(event: EventView | None) -> str:
-    """Return the beginning of a prompt on one line."""
-    text = loose.texts(event.data.get("content")) if event else ""
+def opening(events: Sequence[EventView]) -> tuple[Kind | None, str]:
+    """Return the line that a turn begins with, and its kind: the first prompt, else the first answer or call."""
+    prompt = next((event for event in events if is_prompt(event)), None)
+    if prompt is not None:
+        return "user", _line(loose.texts(prompt.data.get("content")))
+    for event in events:
+        if event.type == "assistant/message" and says_something(event):
+            return "assistant", _line(loose.texts(loose.at(event.data, "message.content")))
+        if event.type == "tool/call":
+            return "tool_call", _line(f"{loose.said(event.data.get('name'))} {event.data.get('arguments') or ''}")
+    return None, ""
+
+
+def _line(text: str) -> str:
     return markup.clip(" ".join(text[: ABOUT_CHARS * 2].split()), ABOUT_CHARS // 2)
 
 

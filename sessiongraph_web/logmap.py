@@ -6,36 +6,22 @@ import os
 import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from sessiongraph_web import documents, logs, redact
+from sessiongraph_web import documents, logs, redact, turnspans
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.faults import LOSSES, Faults
 from sessiongraph_web.framemap import FrameMap, Stretch
-from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface, Text
+from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface
 from sessiongraph_web.repair import OpenTurn
 from sessiongraph_web.surface import Fold
+from sessiongraph_web.turnspans import TurnSpan, TurnSpans
 
-PROMPT_CHARS: Final = 60  # of a prompt, in a list of turns
 _STRETCH: Final = ", ".join(Stretch._fields)
-
-
-class TurnSpan(NamedTuple):
-    """Neighbouring turns of a log: their numbers, where they begin, when, and what was asked first."""
-
-    first: int
-    last: int
-    ordinal: int
-    started: int | None
-    ended: int | None
-    bad_ends: int
-    failures: int  # calls that failed
-    prompt: str
 
 
 class LogMap(Protocol):
@@ -45,6 +31,7 @@ class LogMap(Protocol):
     fault_ordinal: int | None  # where the surface fold stopped
     inherited_count: int
     open_turn: OpenTurn
+    state: Hashable | None  # what is the same for as long as the map is; None where that cannot be told
 
     def stretch_at(self, ordinal: int) -> Stretch | None:
         """Return the last stretch that begins at or before a record."""
@@ -85,8 +72,15 @@ class IndexMap:
 
     def __init__(self, connection: sqlite3.Connection, log_id: int, *, grown: bool) -> None:
         self._connection, self._log_id, self._grown = connection, log_id, grown
-        session = self._row("SELECT surface_fault_ordinal, inherited_count, damage FROM session WHERE log_id = ?")
-        log = self._row("SELECT carried, resume_offset, resume_line FROM log WHERE log_id = ?")
+        session = self._row(
+            """
+            SELECT surface_fault_ordinal, inherited_count, damage, events, entries, last_at
+            FROM session WHERE log_id = ?
+            """
+        )
+        log = self._row(
+            "SELECT carried, resume_offset, resume_line, fingerprint, exact FROM log WHERE log_id = ?"
+        )
         frame = self._row("SELECT ifnull(max(last_ordinal) + 1, 0) FROM frame WHERE log_id = ?")
         self.fault_ordinal: int | None = session[0]
         self.inherited_count: int = session[1]
@@ -94,6 +88,7 @@ class IndexMap:
         self.records: int = frame[0]
         self._is_whole = not session[2]
         self._end: tuple[int, int] = log[1], log[2]
+        self.state: Hashable | None = (log_id, *log[1:4], *session[2:]) if log[4] else None
 
     @classmethod
     def of(
@@ -159,29 +154,7 @@ class IndexMap:
         return rows[0][0] if rows else None
 
     def turns(self, most: int) -> list[TurnSpan]:
-        highest = self._row("SELECT ifnull(max(last_turn), 0) FROM frame WHERE log_id = ?")[0]
-        rows = self._connection.execute(
-            """
-            SELECT min(turn), max(turn), min(ordinal), min(time), max(time), sum(kind = 'turn_end'), sum(failed),
-                   min(CASE WHEN kind = 'user' THEN ordinal END)
-            FROM entry WHERE log_id = ? AND turn IS NOT NULL AND NOT synthetic
-            GROUP BY turn / ? ORDER BY min(ordinal) LIMIT ?
-            """,
-            (self._log_id, highest // most + 1, 2 * most),
-        ).fetchall()
-        prompts = self._prompt_lines([row[7] for row in rows if row[7] is not None])
-        return [TurnSpan._make((*row[:7], prompts.get(row[7], ""))) for row in rows]
-
-    def _prompt_lines(self, ordinals: list[int]) -> dict[int, str]:
-        rows = self._rows(
-            """
-            SELECT entry.ordinal, substr(text, 1, ?2) FROM json_each(?3) AS wanted
-            CROSS JOIN entry ON log_id = ?1 AND ordinal = wanted.value AND kind = 'user'
-            """,
-            PROMPT_CHARS,
-            msgspec.json.encode(ordinals).decode(),
-        )
-        return {row[0]: " ".join(row[1].split()) for row in rows}
+        return turnspans.of_index(self._connection, self._log_id, most)
 
     def run_behind(self, ordinal: int, messages: Iterable[int]) -> set[int]:
         rows = self._rows(
@@ -233,13 +206,15 @@ _NO_END: Final = 2**62  # of a stretch that goes on to wherever the file ends by
 class Walk:
     """The map that one walk over a log makes, and the facts of its session: what the index would hold."""
 
+    state: Hashable | None = None
+
     def __init__(self, path: Path, *, version: int, limits: logs.Limits, tool_result_chars: int) -> None:
         self.fold, self.digest, self.open_turn = Fold(), documents.Digest(), OpenTurn()
         self.faults = Faults()
         self.records = self.own = 0
         self._frames = FrameMap(0, 0)
         self._moments: list[tuple[int, int]] = []
-        self._turns: list[TurnSpan] = []
+        self._turns = TurnSpans(lambda text: redact.mask(text)[0])
         self._answer = ""  # the last one
         self._prompts: dict[int, int] = {}  # where each message ran last
         self._replacers: dict[int, tuple[int, int]] = {}
@@ -302,23 +277,7 @@ class Walk:
         return redact.mask(self._answer)[0][:characters] if self._answer else None
 
     def turns(self, most: int) -> list[TurnSpan]:
-        step = max((span.last for span in self._turns), default=0) // most + 1
-        groups = [list(spans) for _, spans in groupby(self._turns, lambda span: span.first // step)]
-        return [_joined(spans) for spans in groups[: 2 * most]]
-
-    def _note_turn(self, event: Event, texts: list[Text]) -> None:
-        """Count an event that says something to its turn."""
-        turn = self.digest.turn
-        if turn is None or not texts:
-            return
-        told = [text.text for text in texts if text.kind == "user"]
-        prompt = " ".join(redact.mask(told[0])[0][:PROMPT_CHARS].split()) if told else ""
-        bad = sum(text.kind == "turn_end" for text in texts)
-        failed = documents.is_failure(event)
-        span = TurnSpan(turn, turn, event.ordinal, event.time, event.time, bad, failed, prompt)
-        if self._turns and self._turns[-1].last == turn:
-            span = _joined([self._turns.pop(), span])
-        self._turns.append(span)
+        return self._turns.together(most)
 
     def run_behind(self, ordinal: int, messages: Iterable[int]) -> set[int]:
         return {message for message in messages if self._prompts.get(message, -1) >= ordinal}
@@ -348,7 +307,7 @@ class Walk:
             self.own, self._answer = 0, ""
         texts = documents.extract(event, tool_result_chars=self._tool_result_chars)
         self.own += len(texts)
-        self._note_turn(event, texts)
+        self._turns.note(self.digest.turn, event, texts)
         for text in texts:
             if text.kind == "assistant":
                 self._answer = text.text
@@ -364,20 +323,6 @@ class Walk:
         if sources and not isinstance(sources, InvalidSurface):
             for source in dict.fromkeys(sources):
                 self._citing[source].append((event.ordinal, event.seq))
-
-
-def _joined(spans: Sequence[TurnSpan]) -> TurnSpan:
-    times = [time for span in spans for time in (span.started, span.ended) if time is not None]
-    return TurnSpan(
-        min(span.first for span in spans),
-        max(span.last for span in spans),
-        spans[0].ordinal,
-        min(times, default=None),
-        max(times, default=None),
-        sum(span.bad_ends for span in spans),
-        sum(span.failures for span in spans),
-        next((span.prompt for span in spans if span.prompt), ""),
-    )
 
 
 def _facts(path: Path) -> os.stat_result:

@@ -19,6 +19,7 @@ from sessiongraph_web.answers import (
     Grant,
     IndexNote,
     Lineage,
+    Occurrences,
     SearchPage,
     Selection,
     SessionPage,
@@ -126,6 +127,10 @@ class SessionGraph:
     def turns(self, caller: Caller, request: SessionRequest) -> TurnList:
         """List the turns of a whole session; very many are put together."""
         return self._read(lambda view: reads.turns(view, caller, request))
+
+    def find(self, caller: Caller, request: SessionRequest, text: str) -> Occurrences:
+        """Say where a text occurs in a whole session, as far as the index knows it."""
+        return self._listed(None, lambda view: reads.find(view, caller, request, text))
 
     def follow(self, caller: Caller, request: SessionRequest) -> Followed:
         """Say where the log of a session is, and how many records it holds by now."""

@@ -15,12 +15,15 @@ from typing import Final
 
 from sessiongraph_web import schema, soundness, trust
 from sessiongraph_web.damage import failure
+from sessiongraph_web.kept import Kept
 from sessiongraph_web.soundness import Identity
+from sessiongraph_web.turnspans import TurnSpan
 
 MOST_IDLE: Final = 512  # the owner's search reads every workspace
 FILES_OF_READER: Final = 3  # the database, its -wal and its -shm
 FILES_WANTED: Final = 8192
 FILES_OF_OTHERS: Final = 128  # logs, sockets, Datasette's own connections
+MOST_SPANS: Final = 4000  # of turns that are remembered, some 300 bytes each
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Pool:
         self._count = 0
         self._trusted: dict[str, Identity] = {}
         self._directory: str | None = None
+        self.spans: Kept[list[TurnSpan]] = Kept(MOST_SPANS)  # by the state of a log in this directory's databases
         files = _allow_files(FILES_WANTED)
         self._most = max(1, min(MOST_IDLE, (files // 2 - FILES_OF_OTHERS) // FILES_OF_READER))
 
@@ -53,6 +57,7 @@ class Pool:
                 for path in [path for path in self._idle if path.rpartition(os.sep)[0] != self._directory]:
                     self._drop(path)
                 self._trusted.clear()
+                self.spans.clear()
 
     @contextmanager
     def lease(self, path: Path) -> Iterator[sqlite3.Connection]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import inbox, lineage, lines, loose, reading, redact, resuming, turnlist
+from sessiongraph_web import inbox, lineage, lines, loose, occurrences, reading, redact, resuming, turnlist
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     Branch,
@@ -15,6 +15,7 @@ from sessiongraph_web.answers import (
     EventTrace,
     EventView,
     Lineage,
+    Occurrences,
     Relative,
     SessionPage,
     SessionSummary,
@@ -67,6 +68,11 @@ def _resume_command(view: View, caller: Caller, session: SessionSummary) -> str 
 def turns(view: View, caller: Caller, request: SessionRequest) -> TurnList:
     """List the turns of a whole session."""
     return turnlist.turns(view, caller, _authorized(view, caller, request), masked=request.redact)
+
+
+def find(view: View, caller: Caller, request: SessionRequest, text: str) -> Occurrences:
+    """Say where a text occurs in a whole session."""
+    return occurrences.occurrences(view, _authorized(view, caller, request), text)
 
 
 def event(view: View, caller: Caller, request: EventRequest) -> EventPage:

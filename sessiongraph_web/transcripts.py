@@ -147,6 +147,7 @@ class _Teller:
         calls = [event for event in events if event.type == "tool/call"]
         results = [self._results.get(facts.call_id(call)) for call in calls]
         first, last = (events[0], events[-1]) if events else (None, None)
+        kind, opening = facts.opening(events)
         return Turn(
             number=_number(events),
             key=f"t{first.ordinal}" if first else "t-",
@@ -157,7 +158,8 @@ class _Teller:
             calls=len(calls),
             failures=sum(outcomes.has_failed(result.data) for result in results if result),
             ended_badly=told[0] if told else None,
-            prompt=facts.prompt_line(next((event for event in events if facts.is_prompt(event)), None)),
+            kind=kind,
+            opening=opening,
             inherited=bool(events) and all(event.inherited for event in events),
         )
 

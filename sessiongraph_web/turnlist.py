@@ -8,20 +8,31 @@ from sessiongraph_web import redact
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import TurnList, TurnMark, instant
 from sessiongraph_web.corpus import Located, View
-from sessiongraph_web.logmap import TurnSpan
+from sessiongraph_web.turnspans import TurnSpan
 
 MOST_MARKS: Final = 200  # of one session; where it has more turns, a mark stands for several
 
 
 def turns(view: View, caller: Caller, located: Located, *, masked: bool) -> TurnList:
     """Return the turns of a session in the order of its log."""
-    spans = view.map_of(located).turns(MOST_MARKS)
+    spans = _spans(view, located)
     hidden = masked or not caller.is_owner
     return TurnList(
-        session=view.summary(caller, located),
         marks=[_mark(span, hidden=hidden) for span in spans],
         longest_ms=max((span.ended - span.started for span in spans if span.started and span.ended), default=0),
     )
+
+
+def _spans(view: View, located: Located) -> list[TurnSpan]:
+    """Return the spans of a log that the caller was let in to; they are summed up once for each of its states."""
+    known = view.map_of(located)
+    if known.state is None:
+        return known.turns(MOST_MARKS)
+    found = view.pool.spans.get(known.state)
+    if found is None:
+        found = known.turns(MOST_MARKS)
+        view.pool.spans.put(known.state, found, len(found))
+    return found
 
 
 def _mark(span: TurnSpan, *, hidden: bool) -> TurnMark:
@@ -31,7 +42,8 @@ def _mark(span: TurnSpan, *, hidden: bool) -> TurnMark:
         ordinal=span.ordinal,
         started=instant(span.started),
         ended=instant(span.ended),
-        prompt=redact.mask(span.prompt)[0] if hidden else span.prompt,
+        kind=span.kind,
+        opening=redact.mask(span.opening)[0] if hidden else span.opening,
         bad_ends=span.bad_ends,
         failures=span.failures,
     )

@@ -16,6 +16,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "spellings",
         "reasons",
         "wording",
+        "kept",
     ),
     "secrets": ("assignments", "secretrules", "redact", "tokens"),
     "text": ("unicode61", "literal", "excerpts", "tokenizer"),
@@ -41,11 +42,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("workers", "checking", "update", "indexer", "refresher"),
     ),
     "reading": (
-        *("catalog", "pool", "logmap", "unread", "corpus", "lineage", "reading", "inbox", "turnlist", "reads"),
-        *("lists", "following"),
+        *("catalog", "turnspans", "pool", "logmap", "unread", "headers", "corpus", "lineage", "reading", "inbox"),
+        *("turnlist", "occurrences", "reads", "lists", "following"),
     ),
     "showing": (
-        *("eventtypes", "facts", "terminal", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
+        *("eventtypes", "facts", "terminal", "screen", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
         *("days", "pictures", "family", "relations", "presentation", "console"),
     ),
     "leaving": (

@@ -201,6 +201,7 @@ ABOUT_A_SESSION: Final[Mapping[str, Operation]] = {
     "offer": lambda product, caller, id_: product.offer(caller, ShareRequest(session=id_)),
     "share": lambda product, caller, id_: product.share(caller, ShareRequest(session=id_)),
     "turns": lambda product, caller, id_: product.turns(caller, SessionRequest(id=id_)),
+    "find": lambda product, caller, id_: product.find(caller, SessionRequest(id=id_), ASKED),
     "selection of it": _set(download=False, q=ASKED, session="{id}"),
     "export_set of it": _set(download=True, q=ASKED, session="{id}"),
     "search in it": _search(session="{id}"),

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sessiongraph_web import markup, wording
-from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import Hit, SearchPage, SessionPage, TurnList, TurnMark
+from sessiongraph_web.answers import Occurrences, SessionPage, TurnList, TurnMark
 from sessiongraph_web.cards import Prompt, Turn
-from sessiongraph_web.filters import SearchRequest, Sort
-from sessiongraph_web.models import KINDS
-from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.models import Kind
 from sessiongraph_web.web.links import Links
 
 HIDEABLE: Final = ("tools", "reasoning", "context", "notes")
 BAR_WIDTH: Final = 40
+LABEL_CHARS: Final = 48
 MOST_MARKED: Final = 30  # hits from the place of the reader on that are marked on the page
-FIND_CHARS: Final = 4096  # as of any search
+_ANYWHERE: Final = -1  # stands for a record
+_FIRST_ARGUMENT: Final = re.compile(r'\{\s*"[^"]*":\s*\[?\s*"((?:[^"\\]|\\.)*)')
 
 Parameters = Mapping[str, Sequence[str]]
+Jump = Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Mark:
 
     label: str
     url: str
-    prompt: str
+    kind: Kind | None  # of the opening: a prompt, else an answer or a call, else nothing
+    opening: str
     took: str | None
     width: int  # of its bar, which grows with the logarithm of the time it took
     bad: int  # turns that ended badly, and calls that failed
@@ -41,32 +44,42 @@ def rail(
     listed: TurnList, page: SessionPage, turns: Sequence[Turn], kept: Parameters, links: Links
 ) -> list[Mark]:
     """Return the marks of all turns; those that the index does not know yet come from the page."""
-    marks = [_mark(mark, listed, page, turns, kept, links) for mark in listed.marks]
+    to = jumps(page, kept, links)
+    marks = [_mark(mark, listed.longest_ms, turns, to(mark.ordinal)) for mark in listed.marks]
     known = listed.marks[-1].ordinal if listed.marks else -1
     numbers = {mark.last for mark in listed.marks}
     for turn in turns:
         start = _start(turn)
         if turn.number is not None and start > known and turn.number not in numbers:
-            url = jump(page, start, kept, links)
-            marks.append(Mark(str(turn.number), url, turn.prompt, turn.took, 0, turn.failures, here=True))
+            said = _said(turn.kind, turn.opening)
+            marks.append(Mark(str(turn.number), to(start), *said, turn.took, 0, turn.failures, here=True))
     return marks
 
 
-def _mark(
-    mark: TurnMark, listed: TurnList, page: SessionPage, turns: Sequence[Turn], kept: Parameters, links: Links
-) -> Mark:
+def _mark(mark: TurnMark, longest_ms: int, turns: Sequence[Turn], url: str) -> Mark:
     shown = [turn for turn in turns if turn.number is not None and mark.first <= turn.number <= mark.last]
     spent = mark.ended.ms - mark.started.ms if mark.started and mark.ended else 0
-    share = math.log1p(max(0, spent)) / math.log1p(listed.longest_ms) if listed.longest_ms > 0 else 0
+    share = math.log1p(max(0, spent)) / math.log1p(longest_ms) if longest_ms > 0 else 0
+    kind, opening = _said(mark.kind, mark.opening)
     return Mark(
         label=str(mark.first) if mark.first == mark.last else f"{mark.first}–{mark.last}",
-        url=jump(page, mark.ordinal, kept, links),
-        prompt=markup.clip(mark.prompt, 48),
+        url=url,
+        kind=kind,
+        opening=opening,
         took=wording.between(mark.started, mark.ended),
         width=round(BAR_WIDTH * share),
         bad=mark.bad_ends + max(mark.failures, sum(turn.failures for turn in shown)),  # some index no results
         here=bool(shown),
     )
+
+
+def _said(kind: Kind | None, opening: str) -> tuple[Kind | None, str]:
+    """Return what a line says a turn begins with: of a call its tool and first argument."""
+    if kind == "tool_call":
+        name, _, arguments = opening.partition(" ")
+        found = _FIRST_ARGUMENT.match(arguments)
+        opening = f"{name} {found[1]}" if found else name
+    return (kind, markup.clip(opening, LABEL_CHARS)) if opening else (None, "")
 
 
 def _start(turn: Turn) -> int:
@@ -76,10 +89,11 @@ def _start(turn: Turn) -> int:
     return places[0].ordinal if places else -1
 
 
-def jump(page: SessionPage, ordinal: int, kept: Parameters, links: Links) -> str:
-    """Return the address of a record inside the transcript that keeps how the reader looks at it."""
+def jumps(page: SessionPage, kept: Parameters, links: Links) -> Jump:
+    """Return what makes the address of a record inside the transcript; it keeps how the reader looks at it."""
     given = {name: list(values) for name, values in kept.items()}
-    return links.session(page.session, "", at=ordinal, **given) + f"#e{ordinal}"
+    before, after = links.session(page.session, "", at=_ANYWHERE, **given).split(f"at={_ANYWHERE}")
+    return lambda ordinal: f"{before}at={ordinal}{after}#e{ordinal}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,60 +109,20 @@ class Found:
     following: str | None
 
 
-def find(
-    product: SessionGraph, caller: Caller, page: SessionPage, looks: Parameters, at: int | None, links: Links
-) -> Found:
-    """Look for a text in the whole session: the hits before a record, and those from it on, one search each."""
-    query, place = wanted(looks), _seq_at(page, at)
-    kept = {**looks, "find": [query]}
-    onward = search(product, caller, page.session.id, query, "oldest", place, limit=MOST_MARKED)
-    before = search(product, caller, page.session.id, query, "newest", None, place - 1, limit=1)
-    ahead = [hit for hit in onward.entries if hit.seq != place]
-
-    def way(hits: list[Hit]) -> str | None:
-        return jump(page, hits[0].ordinal, kept, links) if hits else None
-
+def find(occurring: Occurrences, page: SessionPage, looks: Parameters, at: int | None, links: Links) -> Found:
+    """Say what a text that was looked for in the whole session comes to, from the record that was asked for."""
+    query, ordinals, place = wanted(looks), occurring.ordinals, page.first_ordinal if at is None else at
+    before, behind = bisect_left(ordinals, place), bisect_right(ordinals, place)
+    to = jumps(page, {**looks, "find": [query]}, links)
     return Found(
         query=query,
-        total=onward.hits + before.hits,
-        exact=onward.hits_exact and before.hits_exact,
-        number=before.hits + 1 if len(ahead) < len(onward.entries) else None,
-        ordinals=frozenset(hit.ordinal for hit in onward.entries),
-        previous=way(before.entries),
-        following=way(ahead),
+        total=0 if occurring.loose else len(ordinals),
+        exact=occurring.exact,
+        number=before + 1 if before < behind and not occurring.loose else None,
+        ordinals=frozenset(ordinals[before : before + MOST_MARKED]),
+        previous=to(ordinals[before - 1]) if before else None,
+        following=to(ordinals[behind]) if behind < len(ordinals) else None,
     )
-
-
-def _seq_at(page: SessionPage, ordinal: int | None) -> int:
-    """Return the number of the event at a place of the page, of its first one where none is given."""
-    wanted = page.first_ordinal if ordinal is None else ordinal
-    found = (event.seq for event in page.events if event.ordinal == wanted and event.seq is not None)
-    return next(found, wanted)
-
-
-def search(
-    product: SessionGraph,
-    caller: Caller,
-    session_id: str,
-    query: str,
-    sort: Sort = "oldest",
-    first: int | None = None,
-    last: int | None = None,
-    limit: int = 1,
-) -> SearchPage:
-    """Search one session, every kind of entry and what it inherited, in the order of time."""
-    request = SearchRequest(
-        query=query[:FIND_CHARS],
-        sort=sort,
-        group="none",
-        limit=limit,
-        kinds=KINDS,
-        sessions=(session_id,),
-        inherited=True,
-        seq_from=None if first is None else max(0, first),
-        seq_to=last,
-    )
-    return product.search(caller, request)
 
 
 def hidden(looks: Parameters) -> list[str]:

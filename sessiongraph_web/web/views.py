@@ -28,7 +28,7 @@ from sessiongraph_web.corpus import log_limits
 from sessiongraph_web.errors import SessionGraphError, not_found
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.models import Instant
-from sessiongraph_web.web import inside, live, offline, render, searching, signin
+from sessiongraph_web.web import inside, links, live, offline, render, searching, signin
 from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 
 RECENT: Final = 10  # sessions on the home page
@@ -74,7 +74,8 @@ def _session_context(answer: SessionPage, asked: Asked) -> dict[str, Any]:
     kept = inside.kept(asked.looks)
     found = None
     if inside.wanted(asked.looks) and asked.settings.search:
-        found = inside.find(asked.product, asked.caller, answer, kept, request.at, asked.links)
+        occurring = asked.product.find(asked.caller, request, inside.wanted(asked.looks))
+        found = inside.find(occurring, answer, kept, request.at, asked.links)
     return {
         "turns": turns,
         "focused": focused,
@@ -90,9 +91,11 @@ def _first_hit(answer: SessionPage, asked: Asked) -> str | None:
     query = inside.wanted(asked.looks)
     if not query or not asked.settings.search or not filters.PLACES.isdisjoint(asked.parameters):
         return None
-    hits = inside.search(asked.product, asked.caller, answer.session.id, query).entries
-    kept = {**asked.parameters, **inside.kept(asked.looks)}
-    return inside.jump(answer, hits[0].ordinal, kept, asked.links) if hits else None
+    request = filters.parse_session(answer.session.id, asked.parameters, asked.settings)
+    occurring = asked.product.find(asked.caller, request, query)
+    kept = {**links.without(asked.parameters, "log"), **inside.kept(asked.looks)}
+    to = inside.jumps(answer, kept, asked.links)
+    return next(map(to, occurring.ordinals), None)
 
 
 def _session_live(asked: Asked) -> live.Following:

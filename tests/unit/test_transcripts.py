@@ -397,11 +397,28 @@ def test_events_are_grouped_into_turns() -> None:
             user("two", 4, turn=2),
         )
     )
-    assert [(turn.number, [card.shape for card in turn.cards], turn.prompt) for turn in turns] == [
+    assert [(turn.number, [card.shape for card in turn.cards], turn.opening) for turn in turns] == [
         (None, ["note"], ""),
         (1, ["prompt", "answer", "note"], "one"),
         (2, ["prompt"], "two"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("events", "opening"),
+    [
+        ([answer("first", 0), user("asked\nlater", 1)], ("user", "asked later")),
+        ([call("c1", "bash", "{}", 0), answer("then", 1)], ("tool_call", "bash {}")),
+        ([answer("", 0), answer("said", 1), call("c1", "bash", "{}", 2)], ("assistant", "said")),
+        ([event("sandbox/mode", {"mode": "x"}, 0)], (None, "")),
+    ],
+)
+def test_a_turn_opens_with_its_prompt_else_with_what_was_done_first(
+    events: list[Any], opening: tuple[str | None, str]
+) -> None:
+    """A prompt comes first wherever it stands; where nobody asked, the first words or the first call."""
+    (turn,) = presentation.transcript(page(*events))
+    assert (turn.kind, turn.opening) == opening
 
 
 def test_the_focused_view_keeps_prompts_and_last_answers() -> None:
