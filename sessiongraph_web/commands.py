@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import click
 
-from sessiongraph_web import console, language
+from sessiongraph_web import language
 from sessiongraph_web.language import gettext
+from sessiongraph_web.screen import columns, one_line
 
 EXAMPLE: Final = "Example: "  # begins a paragraph of a help text that shows a command, which is no language
 # What click says where our commands are shown or misused; it looks these up in the domain of the process.
@@ -71,7 +72,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     line = ""
     for match in _PIECE.finditer(text):
         piece = match[0]
-        if line and console.columns(line + piece) > width:
+        if line and columns(line + piece) > width:
             yield line
             line = piece.lstrip()
         else:
@@ -99,14 +100,14 @@ class Formatter(click.HelpFormatter):
             super().write_dl(rows, col_max, col_spacing)
             return
         rows = list(rows)
-        first = min(max(console.columns(term) for term, _ in rows), col_max) + col_spacing
+        first = min(max(columns(term) for term, _ in rows), col_max) + col_spacing
         for term, text in rows:
             self._write_row(term, list(wrapped(text, max(10, self.width - first - 2))), first, col_spacing)
 
     def _write_row(self, term: str, lines: Sequence[str], first: int, spacing: int) -> None:
         """Write a term and, from a column on, what it means; below it where the term is too long."""
         indent = " " * self.current_indent
-        room = first - console.columns(term)
+        room = first - columns(term)
         lead = term + " " * room if room >= spacing else f"{term}\n{indent}{' ' * first}"
         text = f"\n{indent}{' ' * first}".join(lines)
         self.write(f"{indent}{lead}{text}".rstrip() + "\n")
@@ -133,7 +134,7 @@ class _Helpful(click.Command):
         if language.current() == language.ENGLISH or not self.help:
             return super().get_short_help_str(limit)
         first = _said(paragraphs(self.help)[0]).partition("。")[0]
-        return console.one_line(first, limit)
+        return one_line(first, limit)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         if self.help:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sessiongraph_web import console, documents, logs, logtext
+from sessiongraph_web import documents, logs, logtext
 from sessiongraph_web.answers import DamageNote, SessionSummary, instant
 from sessiongraph_web.entrynames import download_name
 from sessiongraph_web.errors import SessionGraphError
@@ -18,6 +18,7 @@ from sessiongraph_web.faults import LOSSES
 from sessiongraph_web.models import Event, Fault, Header, Instant, InvalidSurface, Replace
 from sessiongraph_web.packing import Download, Source
 from sessiongraph_web.redact import mask_value
+from sessiongraph_web.screen import safe_json
 from sessiongraph_web.surface import Fold
 
 Format = Literal["md", "json", "ndjson"]
@@ -194,7 +195,7 @@ def _line(record: str, value: dict[str, Any]) -> bytes:
 
 
 def _encoded(value: object) -> bytes:
-    return console.safe_json(msgspec.json.encode(value))
+    return safe_json(msgspec.json.encode(value))
 
 
 def _blocks(pieces: Iterable[str | bytes]) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from sessiongraph_web import __version__, access, spellings
+from sessiongraph_web import __version__, access
 from sessiongraph_web.agents import Agent
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.operations import SessionGraph
@@ -71,15 +71,6 @@ def _names(spelled: str, here: Path) -> bool:
         return Path(spelled).is_absolute() and Path(spelled).samefile(here)
     except (OSError, ValueError):
         return False
-
-
-def twins(product: SessionGraph, cwd: str) -> list[str]:
-    """Return other spellings of the same directory that have sessions: they are other workspaces."""
-    try:
-        known = product.workspaces(access.OWNER).workspaces
-    except SessionGraphError:  # no index yet
-        return []
-    return spellings.others(cwd, (found.cwd for found in known))
 
 
 def server(product: SessionGraph, cwd: str) -> Server[Any]:

@@ -22,7 +22,6 @@ from sessiongraph_web import (
     access,
     commands,
     config,
-    console,
     generation,
     indexer,
     presentation,
@@ -31,11 +30,11 @@ from sessiongraph_web import (
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import Answer, SearchPage, Status, TimelinePage, WorkspaceList
 from sessiongraph_web.config import Settings
-from sessiongraph_web.console import Screen
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.indexer import Progress
 from sessiongraph_web.language import gettext
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.screen import Screen, safe, safe_json
 
 INTERRUPTED: Final = CODES["SESSION_QUERY_ABORTED"].exit_code
 PLAIN_SECONDS: Final = 10  # between two lines of progress where they are kept, as in a pipe or a log
@@ -61,9 +60,9 @@ class Commands(commands.Group):
         try:
             return super().invoke(ctx)
         except SessionGraphError as error:
-            click.echo(f"sessiongraph-web: {console.safe(error.said())}", err=True)
+            click.echo(f"sessiongraph-web: {safe(error.said())}", err=True)
             for name, value in error.fields.items():
-                click.echo(f"  {name}: {console.safe(str(value))}", err=True)
+                click.echo(f"  {name}: {safe(str(value))}", err=True)
             ctx.exit(error.meaning.exit_code)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
@@ -98,7 +97,7 @@ def query(command: F) -> F:
             answer, render = command(product, caller, **rest)
             show(answer, render, as_json=as_json)
             if _is_empty(answer):
-                _offer_spellings(product, workspace)
+                offer_spellings(product, *workspace)
 
     return wrapped  # type: ignore[return-value]
 
@@ -175,7 +174,7 @@ def show(answer: Answer, render: Callable[[Any, Screen], Iterable[str]], *, as_j
 
 
 def show_json(value: Any) -> None:
-    encoded = console.safe_json(msgspec.json.encode(value))
+    encoded = safe_json(msgspec.json.encode(value))
     sys.stdout.buffer.write(msgspec.json.format(encoded, indent=2) + b"\n")
 
 
@@ -217,18 +216,19 @@ def _is_empty(answer: Answer) -> bool:
     return False
 
 
-def _offer_spellings(product: SessionGraph, workspaces: tuple[str, ...]) -> None:
-    """Say under which other names a directory has sessions, to who asks on this machine."""
-    known = [found.cwd for found in product.workspaces(access.OWNER).workspaces]
-    for workspace in workspaces:
-        for other in spellings.others(workspace, known):
-            said = gettext(
-                "%(directory)s may be the same directory under another name; its sessions are seen with"
-                " %(option)s",
-                directory=console.safe(other),
-                option=f"--workspace {shlex.quote(console.safe(other))}",
-            )
-            click.echo(said, err=True)
+def offer_spellings(product: SessionGraph, *workspaces: str) -> None:
+    """Say under which other names directories have sessions, to who asks on this machine."""
+    try:
+        known = [found.cwd for found in product.workspaces(access.OWNER).workspaces]
+    except SessionGraphError:  # no index yet
+        return
+    for other in (other for workspace in workspaces for other in spellings.others(workspace, known)):
+        said = gettext(
+            "%(directory)s may be the same directory under another name; it has sessions: add %(option)s",
+            directory=safe(other),
+            option=f"--workspace {shlex.quote(safe(other))}",
+        )
+        click.echo(said, err=True)
 
 
 def _refresh(settings: Settings) -> None:
@@ -242,7 +242,7 @@ def _refresh(settings: Settings) -> None:
     except SessionGraphError as error:
         if not exists:  # sessions can be read without one
             said = gettext("no index: %(problem)s", problem=error.said())
-            click.echo(f"sessiongraph-web: {console.safe(said)}", err=True)
+            click.echo(f"sessiongraph-web: {safe(said)}", err=True)
     if stop.is_set():
         raise SystemExit(INTERRUPTED)
 

@@ -14,10 +14,10 @@ import msgspec
 from sessiongraph_web import access, console, filters, indexer, tooltext
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import Hit, RunReport, SearchPage
-from sessiongraph_web.console import Screen
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.screen import Screen
 from sessiongraph_web.toolargs import Arguments
 
 WIDTH: Final = 400  # columns; a model has no window to fit

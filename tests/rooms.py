@@ -60,5 +60,5 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("web.cells", "web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin"),
         *("web.offline", "web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
     ),
-    "command line": ("demo", "rehearsal", "web.server", "commands", "shell", "granting", "cli", "__main__"),
+    "command line": ("demo", "rehearsal", "web.server", "commands", "shell", "granting", "lending", "cli", "__main__"),
 }

@@ -16,13 +16,14 @@ import msgspec
 from datasette import Request, Response
 from datasette.utils import error_body
 
-from sessiongraph_web import console, language, presentation
+from sessiongraph_web import language, presentation
 from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import Answer
 from sessiongraph_web.config import Settings
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter, not_found
 from sessiongraph_web.language import sentence
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.screen import safe_json
 from sessiongraph_web.web import app, links, live, render
 from sessiongraph_web.web.downloads import Streamed
 
@@ -290,7 +291,7 @@ def _twin(request: Request) -> str:
 
 
 def _json(request: Request, body: dict[str, Any], status: int = 200) -> Response:
-    encoded = console.safe_json(msgspec.json.encode(body))
+    encoded = safe_json(msgspec.json.encode(body))
     etag = f'"{hashlib.sha256(language.current().encode() + encoded).hexdigest()[:32]}"'
     headers = PRIVATE | {"etag": etag}
     known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]

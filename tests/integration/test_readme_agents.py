@@ -13,7 +13,7 @@ import click
 import pytest
 import yaml
 
-from sessiongraph_web import cli, config, demo, indexer, mcp
+from sessiongraph_web import cli, config, demo, indexer, lending, mcp
 from sessiongraph_web.agents import Agent
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.tools import Toolbox
@@ -66,7 +66,7 @@ def test_a_configuration_starts_the_server(server: dict[str, Any]) -> None:
 def test_the_address_is_where_the_server_listens() -> None:
     """The URL is that of the default port."""
     (url,) = [server["url"] for server in servers() if "url" in server]
-    assert url == f"http://{mcp.HOST}:{cli.DEFAULT_MCP_PORT}{mcp.PATH}"
+    assert url == f"http://{mcp.HOST}:{lending.DEFAULT_MCP_PORT}{mcp.PATH}"
 
 
 def test_the_example_is_what_a_model_reads(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "sessiongraph_web"
 ALONE = {  # a library, and the modules that may know it
     "zstandard": {"frames"},
-    "click": {"commands", "shell", "granting", "cli", "web.server"},
+    "click": {"commands", "shell", "granting", "lending", "cli", "web.server"},
     "sqlite_utils": {"schema", "indexer", "ledger"},
     "jinja2": {"web.*"},
     "datasette": {"web.*"},
