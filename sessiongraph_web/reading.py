@@ -152,7 +152,7 @@ class LogReader:
         shown = []
         for event in events:
             own, turn = documents.turn_of(event, turn)
-            data, clipped = clip_strings(event.data) if clip else (event.data, False)
+            data, clipped = clip_strings(event.data) if clip and _may_be_long(event) else (event.data, False)
             shown.append(
                 EventView(
                     ordinal=event.ordinal,
@@ -244,13 +244,25 @@ class LogReader:
 def page(events: Iterator[Event], limit: int) -> tuple[list[Event], bool]:
     """Take events up to the limit or the page's size; say whether there are more."""
     taken: list[Event] = []
-    size = 0
+    most = size = measured = 0
     for event in events:
-        if len(taken) == limit or (taken and size > PAGE_CHARS):
+        if len(taken) == limit:
             return taken, True
+        if most > PAGE_CHARS:  # else no measure is needed to know that they are not too large
+            size += sum(min(measure(one.data), PAGE_CHARS) for one in taken[measured:])
+            measured = len(taken)
+            if size > PAGE_CHARS:
+                return taken, True
         taken.append(event)
-        size += min(measure(event.data), PAGE_CHARS)
+        most += _at_most(event)
     return taken, False
+
+
+def _at_most(event: Event) -> int:
+    """Return what the measure of an event's data is no more than, told by the length of its line: a number in a
+    list may count for three characters more than it and its comma have."""
+    line = event.line
+    return measure(event.data) if line is None else len(line) + 3 * (line.count(b",") + line.count(b"[") + 1)
 
 
 def _pairs(events: list[Event]) -> dict[int, int]:
@@ -274,6 +286,11 @@ def _answers(result: Event, call: Event) -> bool:
         and call.ordinal < result.ordinal
         and not isinstance(result.surface_op, Replace)
     )
+
+
+def _may_be_long(event: Event) -> bool:
+    """Say whether an event may hold a string that is clipped on pages: a line that is shorter holds none."""
+    return event.line is None or len(event.line) > STRING_CHARS
 
 
 def clip_strings(value: Any) -> tuple[Any, bool]:

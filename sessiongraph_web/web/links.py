@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlencode
 
@@ -13,6 +14,9 @@ from datasette.utils import tilde_decode, tilde_encode
 from sessiongraph_web.answers import Answer, SessionSummary
 from sessiongraph_web.schema import database_name
 
+MOST_SPELLED: Final = 256  # ids of sessions whose spelling is remembered: a page has hundreds of links to one
+SPELLED_CHARS: Final = 256  # of an id that is
+
 Value = str | int | bool | None | Sequence[str]
 _CANONICAL: Final = re.compile(r"(?:[A-Za-z0-9_+-]|~[0-9A-F]{2})+")
 
@@ -20,6 +24,15 @@ _CANONICAL: Final = re.compile(r"(?:[A-Za-z0-9_+-]|~[0-9A-F]{2})+")
 def canonical(text: str) -> str:
     """Return the one spelling of an id in a path."""
     return str(tilde_encode(text))
+
+
+def _spelled(session_id: str) -> str:
+    return _remembered(session_id) if len(session_id) <= SPELLED_CHARS else canonical(session_id)
+
+
+@lru_cache(MOST_SPELLED)
+def _remembered(session_id: str) -> str:
+    return canonical(session_id)
 
 
 def decode(spelled: str) -> str | None:
@@ -43,17 +56,17 @@ class Links:
 
     def path(self, tail: str, **parameters: Value) -> str:
         """Return the address of a path below the base; parameters that are None, False or empty are left out."""
-        query = urlencode([pair for name, value in parameters.items() for pair in _pairs(name, value)])
-        return self.base.rstrip("/") + tail + (f"?{query}" if query else "")
+        pairs = [pair for name, value in parameters.items() for pair in _pairs(name, value)]
+        return self.base.rstrip("/") + tail + (f"?{urlencode(pairs)}" if pairs else "")
 
     def session(self, session: SessionSummary, tail: str = "", **parameters: Value) -> str:
         """Return the address of a session's page (or of what lies under it); one of two twins is told apart."""
         log = session.log_id if session.duplicate else None
-        return self.path(f"/sessions/{canonical(session.id)}{tail}", log=log, **parameters)
+        return self.path(f"/sessions/{_spelled(session.id)}{tail}", log=log, **parameters)
 
     def session_id(self, session_id: str, **parameters: Value) -> str:
         """Return the address of the session with this id."""
-        return self.path(f"/sessions/{canonical(session_id)}", **parameters)
+        return self.path(f"/sessions/{_spelled(session_id)}", **parameters)
 
     def event(self, session: SessionSummary, seq: int | None, ordinal: int, *, repeated: bool = False) -> str:
         """Return the permanent address of an event; one without a number of its own goes by its ordinal."""
@@ -68,7 +81,7 @@ class Links:
     def trace(self, session: SessionSummary) -> str:
         """Return the address of a session's lineage."""
         log = session.log_id if session.duplicate else None
-        return self.path(f"/trace/{canonical(session.id)}", log=log)
+        return self.path(f"/trace/{_spelled(session.id)}", log=log)
 
     def share(self, answer: Answer, parameters: Mapping[str, Sequence[str]]) -> str | None:
         """Return the address of the form that shares what a page shows; None where that is the owner's alone.
@@ -93,7 +106,7 @@ class Links:
     def export(self, session: SessionSummary, suffix: str = ".zip", **parameters: Value) -> str:
         """Return the address of a session's download."""
         log = session.log_id if session.duplicate else None
-        return self.path(f"/export/{canonical(session.id)}{suffix}", log=log, **parameters)
+        return self.path(f"/export/{_spelled(session.id)}{suffix}", log=log, **parameters)
 
 
 def without(parameters: Mapping[str, Sequence[str]], *names: str) -> dict[str, list[str]]:

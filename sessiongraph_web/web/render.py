@@ -117,10 +117,9 @@ def _ngettext(one: str, many: str, number: int, /, **variables: object) -> Marku
 
 
 def _filled(sentence: str, variables: Mapping[str, object]) -> Markup:
-    written = Markup(sentence)  # noqa: S704 - a sentence is from the source or a catalogue, never from a log
-    if "%" not in sentence:
-        return written
-    return written % {name: _finalize(value) for name, value in variables.items()}
+    if "%" in sentence:
+        sentence %= {name: escape(_finalize(value)) for name, value in variables.items()}
+    return Markup(sentence)  # noqa: S704 - a sentence is from the source or a catalogue, never from a log
 
 
 def _language_tag() -> str:

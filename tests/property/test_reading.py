@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sessiongraph_web import documents, lines, logs
+from sessiongraph_web import documents, lines, logs, reading
 from sessiongraph_web.models import Event, Fault, FrameEnd, Header, Resume, Unit
 from tests.builders import Log, compress, line
 
@@ -188,6 +188,31 @@ def test_both_readings_judge_any_bytes_alike(record: dict[str, Any], data: st.Da
             | st.sampled_from([b"{", b"]", b'"', b"\\", b"\\u0000", b"\xed\xa0\x80", b"1e999"])
         )
     _judge(bytes(row).replace(b"\n", b" "))
+
+
+@given(_LINES)
+@_SETTINGS
+def test_a_line_tells_how_much_its_event_shows_at_most(record: dict[str, Any]) -> None:
+    """What is not measured because its line is short is small, and holds nothing to clip."""
+    _bounded(line(record).rstrip(b"\n"))
+
+
+@pytest.mark.parametrize(
+    "value", ["[1,1,1,1]", "[[],[[]],{}]", "[null,true,1e5]", '["","",""]', '{"":0,"a":{"":1}}']
+)
+def test_data_that_are_all_brackets_and_commas_show_no_more_than_their_line_tells(value: str) -> None:
+    """Of a list of numbers more is shown than is written; the bound counts that in."""
+    _bounded(f'{{"type":"x","data":{{"v":{value}}}}}'.encode())
+
+
+def _bounded(row: bytes) -> None:
+    try:
+        event = lines.decode_event(row, 0, narrow=False)
+    except lines.BadLine:
+        return
+    event.line = row
+    assert reading.measure(event.data) <= reading._at_most(event)
+    assert reading._may_be_long(event) or not reading.clip_strings(event.data)[1]
 
 
 def _judge(row: bytes) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from markupsafe import Markup
+from pygments.lexers import get_lexer_by_name
 
 from sessiongraph_web import markup
 from sessiongraph_web.answers import Snippet
+from sessiongraph_web.kept import Kept
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -169,10 +176,103 @@ def test_every_listed_language_is_known(language: str) -> None:
     assert markup.code("a < b\n", language.upper()).striptags() == "a < b"
 
 
+def test_the_style_colours_the_classes_that_code_has() -> None:
+    """A class that the style says nothing of would only weigh, or fall under a rule that means another thing."""
+    style = (Path(markup.__file__).parent / "static" / "style.css").read_text("utf-8")
+    rules = re.findall(r"^\.code :is\(([^)]+)\)", style, re.MULTILINE)
+    assert {name.strip().removeprefix(".") for rule in rules for name in rule.split(",")} == markup.COLOURED
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "class A(B):\n    x: int = f(1, 'a')  # why\n    def __init__(self): ...\n"),
+        ("bash", 'for i in *.py; do echo "$i" | wc -l; done # all\n'),
+        ("html", "<p class='a'>&amp; <!-- no --></p>\n"),
+        ("diff", "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"),
+    ],
+)
+def test_code_has_coloured_classes_alone(language: str, text: str) -> None:
+    """Whatever a lexer tells apart, only what is coloured is in a span; the text is whole."""
+    html = markup.code(text, language)
+    assert set(re.findall(r'class="([^"]*)"', html)) <= markup.COLOURED
+    assert unescape(re.sub(r"<[^>]+>", "", html)) == text
+
+
+def _coloured(pieces: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return what is coloured of a JSON text, Pygments' finer kinds of text and numbers as one."""
+    kinds = {"s2": "s", "mi": "m", "mf": "m", "c1": "c", "cm": "c"}
+    return [(kinds.get(name, name), text) for name, text in pieces if name]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(value=JSON, indent=st.sampled_from([None, 1, 2]), ascii_=st.booleans())
+def test_json_is_coloured_as_the_library_would(value: Any, indent: int | None, ascii_: bool) -> None:
+    """Names, texts, numbers and words of any JSON have the colours that the library's slower lexer gives them."""
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
+    lexer = get_lexer_by_name("json", stripnl=False, ensurenl=False)
+    theirs = [(markup._token_class(kind), part) for _, kind, part in lexer.get_tokens_unprocessed(text)]
+    ours = list(markup._json_tokens(text))
+    assert _coloured(ours) == _coloured(theirs)
+    assert "".join(part for _, part in ours) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "coloured"),
+    [
+        ('{"a": "cut', [("nt", '"a"'), ("s", '"cut')]),
+        ('{"a": "cut\\', [("nt", '"a"'), ("s", '"cut')]),
+        ("// why\n{/* no */}", [("c", "// why"), ("c", "/* no */")]),
+        ("/* open", [("c", "/* open")]),
+        ("a 'b' -", []),
+    ],
+)
+def test_what_is_no_whole_json_is_whole_all_the_same(text: str, coloured: list[tuple[str, str]]) -> None:
+    """A text that is cut, or was never JSON, is all there."""
+    pieces = list(markup._json_tokens(text))
+    assert _coloured(pieces) == coloured
+    assert "".join(part for _, part in pieces) == text
+
+
+@pytest.mark.parametrize("text", ['"', '"\\', '"a" ', "/*", "-", "1.", '\\"', '"a"' + " " * 50, "*/", "tru"])
+def test_colouring_json_takes_time_by_its_length_alone(text: str) -> None:
+    """Text made to be slow is looked at once: twice as much of it takes no four times the steps."""
+    pattern = markup._JSON
+    assert pattern.groups
+    pieces = list(markup._json_tokens(text * 20_000))
+    assert "".join(part for _, part in pieces) == text * 20_000
+
+
+@pytest.mark.parametrize("render", [markup.markdown, lambda text: markup.code(text, "python")])
+def test_a_text_is_rendered_once(render: Callable[[str], Markup], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same text asked for again is the same HTML; as Markdown and as code in Markdown it is not."""
+    monkeypatch.setattr(markup, "_kept", Kept(10_000))
+    text = "# *one*"
+    assert render(text) is render(text)
+    assert markup.markdown(text) != markup.code(text, "markdown")
+    assert markup.code(text, "python") != markup.code(text, "markdown")
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many texts are rendered, those that are kept weigh no more than they may."""
+    monkeypatch.setattr(markup, "_kept", kept := Kept(10_000))
+    for number in range(500):
+        markup.markdown(f"text number {number} " * 5)
+    assert 5_000 < kept.weight <= 10_000
+
+
 def test_a_text_that_takes_too_long_to_colour_is_whole_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the time is up the rest comes without colours."""
-    monkeypatch.setattr(markup, "COLOUR_SECONDS", -1.0)
-    assert markup.code("def f(): return 1", "python") == Markup('<span class="k">def</span> f(): return 1')
+    """When the time is up the rest comes without colours, until it is rendered again."""
+    with monkeypatch.context() as late:
+        late.setattr(markup, "COLOUR_SECONDS", -1.0)
+        assert markup.code("def f(): return 1", "python") == Markup('<span class="k">def</span> f(): return 1')
+    assert '<span class="k">return</span>' in markup.code("def f(): return 1", "python")
 
 
 def test_html_is_made_in_one_place() -> None:

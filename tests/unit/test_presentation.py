@@ -79,7 +79,7 @@ def test_an_event_is_shown_within_what_a_page_may_weigh(text: str) -> None:
 
 def test_colours_go_before_text_does() -> None:
     """A record that would weigh too much in colours is shown without them, and whole."""
-    target = event("x", {str(number): "广告" * 6 for number in range(500)})
+    target = event("x", {str(number): "广告" * 6 for number in range(800)})
     page = EventPage(
         session=summary(), target=target, before=[], after=[], repeats=[], trace=None, raw=target.data
     )
