@@ -12,16 +12,10 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import (
-    DayCount,
-    LedgerEntry,
-    RunReport,
-    WorkspaceSummary,
-    damage_notes,
-    instant,
-)
+from sessiongraph_web.answers import DayCount, WorkspaceSummary, damage_notes, instant
 from sessiongraph_web.filters import StatusRequest, TimelineRequest
 from sessiongraph_web.models import Instant
+from sessiongraph_web.reports import LedgerEntry, RunReport
 from sessiongraph_web.schema import database_name
 
 QUARTER_MS: Final = 900_000

@@ -12,19 +12,17 @@ from sessiongraph_web.answers import (
     EventTrace,
     EventView,
     Hit,
-    LedgerEntry,
     Lineage,
-    RunReport,
     SearchPage,
     SessionPage,
     SessionSummary,
-    Status,
     TimelinePage,
     WorkspaceList,
 )
 from sessiongraph_web.checking import CheckReport
 from sessiongraph_web.language import gettext, ngettext, pgettext
 from sessiongraph_web.models import Instant
+from sessiongraph_web.reports import LedgerEntry, RunReport, Status
 from sessiongraph_web.screen import Screen, columns, one_line, safe
 from sessiongraph_web.tokens import Token
 

@@ -9,11 +9,11 @@ from typing import Final
 import filelock
 
 from sessiongraph_web import generation
-from sessiongraph_web.answers import RunReport
 from sessiongraph_web.config import Settings
 from sessiongraph_web.damage import is_damage, translated
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.generation import Generation
+from sessiongraph_web.reports import RunReport
 from sessiongraph_web.standstill import Standstill
 from sessiongraph_web.update import Tally, Update
 from sessiongraph_web.update import Wish as Wish

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from sessiongraph_web import attachments, corpus, lineage, redact
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import DamageNote, Selection, SessionSummary
+from sessiongraph_web.answers import DamageNote, SessionSummary
 from sessiongraph_web.attachments import EXTENSIONS, Attachment, Reference
 from sessiongraph_web.config import MEBI
 from sessiongraph_web.corpus import Located, View
@@ -18,6 +18,7 @@ from sessiongraph_web.export import Download, Member, Pages, Source, set_downloa
 from sessiongraph_web.exporttext import Format as TextFormat
 from sessiongraph_web.exporttext import text_download
 from sessiongraph_web.filters import ExportRequest, SessionRequest
+from sessiongraph_web.grants import Selection
 from sessiongraph_web.language import Sentence, sentence
 from sessiongraph_web.reading import LogReader
 

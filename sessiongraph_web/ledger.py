@@ -12,8 +12,9 @@ import msgspec
 import sqlite_utils
 
 from sessiongraph_web import schema
-from sessiongraph_web.answers import SESSION_COLUMNS, RunReport
+from sessiongraph_web.answers import SESSION_COLUMNS
 from sessiongraph_web.models import NEWEST_VERSION, Header, Instant, LogState
+from sessiongraph_web.reports import RunReport
 from sessiongraph_web.soundness import Identity
 
 RUNS_KEPT: Final = 50

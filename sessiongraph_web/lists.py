@@ -13,12 +13,13 @@ import msgspec
 from sessiongraph_web import access, catalog, schema, tokenizer
 from sessiongraph_web import search as searching
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import IndexNote, SearchPage, Status, TimelinePage, WorkspaceList
+from sessiongraph_web.answers import IndexNote, SearchPage, TimelinePage, WorkspaceList
 from sessiongraph_web.corpus import View
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter
 from sessiongraph_web.filters import SearchRequest, StatusRequest, TimelineRequest
 from sessiongraph_web.language import N_
 from sessiongraph_web.paging import Paging
+from sessiongraph_web.reports import Status
 from sessiongraph_web.rows import Reader, Source
 
 MASKING: Final = N_("The index holds masked text. What is read from logs is masked for everyone but the owner.")

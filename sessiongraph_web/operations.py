@@ -16,17 +16,12 @@ from sessiongraph_web.access import Caller
 from sessiongraph_web.answers import (
     EventPage,
     EventTrace,
-    Grant,
     IndexNote,
     Lineage,
     Occurrences,
     SearchPage,
-    Selection,
     SessionPage,
     SessionSummary,
-    Shared,
-    ShareOffer,
-    Status,
     TimelinePage,
     TurnList,
     WorkspaceList,
@@ -47,9 +42,11 @@ from sessiongraph_web.filters import (
     TimelineRequest,
 )
 from sessiongraph_web.following import Followed
+from sessiongraph_web.grants import Grant, Selection, Shared, ShareOffer
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.language import sentence
 from sessiongraph_web.refresher import Refresher
+from sessiongraph_web.reports import Status
 from sessiongraph_web.rows import never
 from sessiongraph_web.tokens import Tokens
 

@@ -231,7 +231,7 @@ CREATE TABLE workspace (
 
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
-    report TEXT NOT NULL               -- JSON of answers.RunReport
+    report TEXT NOT NULL               -- JSON of reports.RunReport
 );
 """
 

@@ -7,10 +7,11 @@ from typing import Final
 
 from sessiongraph_web import access, catalog, lists
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import Grant, GrantState, Shared, ShareOffer, instant
+from sessiongraph_web.answers import instant
 from sessiongraph_web.corpus import Located, View
 from sessiongraph_web.errors import invalid_parameter
 from sessiongraph_web.filters import ShareRequest
+from sessiongraph_web.grants import Grant, GrantState, Shared, ShareOffer
 from sessiongraph_web.tokens import Token, Tokens
 
 DAY_MS: Final = 86_400_000

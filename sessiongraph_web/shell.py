@@ -28,12 +28,13 @@ from sessiongraph_web import (
     spellings,
 )
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import Answer, SearchPage, Status, TimelinePage, WorkspaceList
+from sessiongraph_web.answers import Answer, SearchPage, TimelinePage, WorkspaceList
 from sessiongraph_web.config import Settings
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.indexer import Progress
 from sessiongraph_web.language import gettext
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.reports import Status
 from sessiongraph_web.screen import Screen, safe, safe_json
 
 INTERRUPTED: Final = CODES["SESSION_QUERY_ABORTED"].exit_code

@@ -13,10 +13,11 @@ import msgspec
 
 from sessiongraph_web import access, console, filters, indexer, tooltext
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import Hit, RunReport, SearchPage
+from sessiongraph_web.answers import Hit, SearchPage
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.reports import RunReport
 from sessiongraph_web.screen import Screen
 from sessiongraph_web.toolargs import Arguments
 

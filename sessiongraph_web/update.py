@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from sessiongraph_web import generation, logs, planning, schema, soundness
-from sessiongraph_web.answers import RunReport
 from sessiongraph_web.config import Settings
 from sessiongraph_web.damage import is_damage, translated
 from sessiongraph_web.discovery import Discovery, LogFile
@@ -20,6 +19,7 @@ from sessiongraph_web.jobs import Job, JobResult, LogResult, LogTask, Trouble
 from sessiongraph_web.ledger import Ledger, Place, Settled
 from sessiongraph_web.models import NEWEST_VERSION, Fault, Header, Instant, LogState
 from sessiongraph_web.planning import Findings, Plan, facts
+from sessiongraph_web.reports import RunReport
 from sessiongraph_web.sight import Sight
 from sessiongraph_web.workers import Outcome, Progress, Workers
 

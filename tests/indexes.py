@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sessiongraph_web import config, generation, indexer, schema
-from sessiongraph_web.answers import RunReport
 from sessiongraph_web.config import Settings
 from sessiongraph_web.generation import Generation
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.reports import RunReport
 from tests.dumps import dump
 
 

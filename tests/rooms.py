@@ -8,6 +8,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "errors",
         "models",
         "answers",
+        "grants",
+        "reports",
         "resuming",
         "config",
         "access",

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from sessiongraph_web import wording
-from sessiongraph_web.answers import Facet, SearchPage, Status
+from sessiongraph_web.answers import Facet, SearchPage
 from sessiongraph_web.language import N_, gettext
 from sessiongraph_web.models import DEFAULT_KINDS, KINDS
+from sessiongraph_web.reports import Status
 from sessiongraph_web.web.links import Links, without
 
 Parameters = Mapping[str, Sequence[str]]

@@ -11,23 +11,13 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from sessiongraph_web import days, family, filters, pictures, presentation, relations, wording
-from sessiongraph_web.answers import (
-    EventPage,
-    Home,
-    Lineage,
-    SearchPage,
-    Selection,
-    SessionPage,
-    Shared,
-    ShareOffer,
-    Status,
-    TimelinePage,
-    WorkspaceList,
-)
+from sessiongraph_web.answers import EventPage, Lineage, SearchPage, SessionPage, TimelinePage, WorkspaceList
 from sessiongraph_web.corpus import log_limits
 from sessiongraph_web.errors import SessionGraphError, not_found
+from sessiongraph_web.grants import Selection, Shared, ShareOffer
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.models import Instant
+from sessiongraph_web.reports import Home, Status
 from sessiongraph_web.web import inside, links, live, offline, render, searching, signin
 from sessiongraph_web.web.http import Asked, Asset, File, Parameters, Redirect, View
 

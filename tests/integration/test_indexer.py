@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sessiongraph_web import config, generation, indexer, schema, workers
-from sessiongraph_web.answers import RunReport
 from sessiongraph_web.indexer import Wish
+from sessiongraph_web.reports import RunReport
 from tests.builders import Log
 from tests.dumps import dump
 

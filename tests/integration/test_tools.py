@@ -17,10 +17,10 @@ from click.testing import CliRunner
 
 from sessiongraph_web import access, agents, cli, config, indexer
 from sessiongraph_web.agents import Agent
-from sessiongraph_web.answers import Status
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.filters import EventRequest
 from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.reports import Status
 from sessiongraph_web.tools import Result, Toolbox
 from sessiongraph_web.tooltext import MOST_BYTES
 from tests.builders import START_MS, Log
