@@ -74,8 +74,9 @@ def _local(moment: Instant | None, zone: ZoneInfo) -> datetime | None:
 def _span(session: SessionSummary, on: datetime | None, zone: ZoneInfo) -> Span | None:
     """Return the part of a session's time that falls on the day of a moment."""
     start, end = _local(session.created_at, zone), _local(session.last_at, zone)
-    if on is None or start is None or end is None or end < start:
+    if on is None or start is None or end is None:
         return None
+    end = max(start, end)  # a fork may have nothing later than what it copied
     midnight = on.replace(hour=0, minute=0, second=0, microsecond=0)
     first = max(0.0, (start - midnight) / _DAY)
     last = min(1.0, (end - midnight) / _DAY)

@@ -37,7 +37,7 @@ class Shown:
 
     how: How
     label: str
-    fields: tuple[str, ...] = ()  # dotted paths
+    fields: tuple[str, ...] = ()  # dotted paths; in a list of events they are said of every type
     bad: bool = False
 
     @property
@@ -62,21 +62,21 @@ EVENT_TYPES: Final[dict[str, Shown]] = {
     "tool/ptc-dispatch-start": Shown("plumbing", N_("Tool dispatch from code begins")),
     "tool/code-dispatch": Shown("plumbing", N_("Tool dispatched from code")),
     "tool/code-dispatch-start": Shown("plumbing", N_("Tool dispatch from code begins")),
-    "turn/start": Shown("plumbing", N_("Turn begins")),
-    "turn/end": Shown("end", N_("Turn ends")),
-    "step/start": Shown("plumbing", N_("Step begins")),
-    "step/end": Shown("plumbing", N_("Step ends")),
-    "agent/inbox/spliced": Shown("queue", N_("Inbox")),
-    "request/header": Shown("plumbing", N_("Request settings and tools")),
-    "request/context": Shown("plumbing", N_("Request context")),
+    "turn/start": Shown("plumbing", N_("Turn begins"), ("turn",)),
+    "turn/end": Shown("end", N_("Turn ends"), ("turn", "reason.kind", "reason.error.message")),
+    "step/start": Shown("plumbing", N_("Step begins"), ("step",)),
+    "step/end": Shown("plumbing", N_("Step ends"), ("step",)),
+    "agent/inbox/spliced": Shown("queue", N_("Inbox"), ("outcome",)),
+    "request/header": Shown("plumbing", N_("Request settings and tools"), ("header.config.model", "reason")),
+    "request/context": Shown("plumbing", N_("Request context"), ("model",)),
     "session/end-seed": Shown("seed", N_("Seed ends")),
     "session/title": Shown("note", N_("Title"), ("title",)),
-    "session/title-llm-request": Shown("plumbing", N_("Title asked of a model")),
+    "session/title-llm-request": Shown("plumbing", N_("Title asked of a model"), ("route.model",)),
     "session-log-deepseek/delivery-accepted": Shown("plumbing", N_("Log delivered")),
     "llm/retry": Shown(
         "note", N_("Model request failed; trying again"), ("failure.message", "failure.code"), True
     ),
-    "llm/retry-started": Shown("plumbing", N_("Retry begins")),
+    "llm/retry-started": Shown("plumbing", N_("Retry begins"), ("retry",)),
     "permission/preset": Shown("note", N_("Permissions"), ("preset",)),
     "sandbox/mode": Shown("note", N_("Sandbox"), ("mode", "source")),
     "approval/policy": Shown("note", N_("Approval policy"), ("policy", "source")),
@@ -86,19 +86,19 @@ EVENT_TYPES: Final[dict[str, Shown]] = {
     "plan/mode": Shown("note", N_("Plan mode"), ("active",)),
     "todo/write": Shown("todo", N_("To-do list")),
     "goal/change": Shown("note", N_("Goal"), ("operation", "goal.phase", "goal.objective")),
-    "job/registered": Shown("plumbing", N_("Job begins")),
-    "job/settled": Shown("plumbing", N_("Job ends")),
-    "command/run": Shown("command", N_("Command")),
-    "command/done": Shown("done", N_("Command done")),
+    "job/registered": Shown("plumbing", N_("Job begins"), ("label",)),
+    "job/settled": Shown("plumbing", N_("Job ends"), ("label", "status", "detail")),
+    "command/run": Shown("command", N_("Command"), ("name", "args")),
+    "command/done": Shown("done", N_("Command done"), ("text",)),
     "compaction/start": Shown("plumbing", N_("Compaction begins")),
     "compaction/summary": Shown("summary", N_("Compacted")),
     "compaction/end": Shown("plumbing", N_("Compaction ends")),
     "compaction/prune": Shown("plumbing", N_("Tool output pruned")),
-    "subagent/descriptor": Shown("descriptor", N_("Subagent")),
-    "subagent/catalog": Shown("subagent", N_("Subagent")),
+    "subagent/descriptor": Shown("descriptor", N_("Subagent"), ("label", "mode")),
+    "subagent/catalog": Shown("subagent", N_("Subagent"), ("label", "mode")),
     "subagent/model-selection-policy": Shown("plumbing", N_("Models for subagents")),
     "tool-workflow/run-start": Shown("note", N_("Workflow begins"), ("name",)),
-    "tool-workflow/agent-start": Shown("subagent", N_("Workflow agent")),
+    "tool-workflow/agent-start": Shown("subagent", N_("Workflow agent"), ("label",)),
     "tool-workflow/agent-end": Shown("note", N_("Workflow agent ends"), ("outcome",)),
     "tool-workflow/run-end": Shown("note", N_("Workflow ends"), ("stopReason",)),
     "feedback/record": Shown("note", N_("Feedback"), ("text",)),

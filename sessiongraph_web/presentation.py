@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
-from sessiongraph_web import bodies, loose, markup, terminal, transcripts
+from sessiongraph_web import bodies, eventtypes, facts, loose, markup, terminal, transcripts
 from sessiongraph_web.answers import (
     Answer,
     Branch,
@@ -64,9 +64,10 @@ def rows(events: list[EventView]) -> list[Row]:
 class WholeEvent:
     """An event as its own page shows it: as it is understood, and as it was written, if it was.
 
-    `left_out` characters of each are only in its JSON.
+    `left_out` characters of each are only in its JSON. `label` is what its type is called, if it is a known one.
     """
 
+    label: str | None
     text: Markup
     left_out: int
     raw: Markup | None
@@ -79,7 +80,9 @@ def event(page: EventPage) -> WholeEvent:
     """Return what the page of an event shows."""
     text, left_out = _record(page.target.data, MAX_EVENT_BYTES)
     raw, raw_left_out = (None, 0) if page.raw is None else _record(page.raw, MAX_RAW_BYTES)
+    shown = eventtypes.shown(page.target.type)
     return WholeEvent(
+        label=None if shown.how == "raw" else shown.said,
         text=text,
         left_out=left_out,
         raw=raw,
@@ -128,11 +131,10 @@ def _descend(branches: list[Branch], depth: int) -> Iterator[Outlined]:
 def _about(event: EventView) -> str:
     data = loose.mapping(event.data)
     text = loose.texts(data.get("content")) or loose.texts(loose.at(data, "message.content"))
-    name = loose.string(data.get("name"))
-    if not text and name:
-        text = f"{name} {loose.said(data.get('arguments') or '')}"
+    if not text and event.type == "tool/call":
+        text = f"{loose.said(data.get('name'))} {loose.said(data.get('arguments') or '')}"
     if not text:
-        text = _calls(data) or loose.said(data)
+        text = _queued(data) or _calls(data) or _described(event)
     return markup.clip(" ".join(terminal.plain(text[: ROW_CHARS * 3]).split()), ROW_CHARS)
 
 
@@ -144,6 +146,21 @@ def _calls(data: Mapping[str, Any]) -> str:
         for block in blocks
         if block.get("type") == "tool-call"
     )
+
+
+def _queued(data: Mapping[str, Any]) -> str:
+    """Say which messages were put into the inbox."""
+    messages = map(loose.mapping, loose.items(data.get("inserted")))
+    said = " ".join(loose.texts(message.get("content")) for message in messages).strip()
+    return gettext("queued: %(text)s", text=said) if said else ""
+
+
+def _described(event: EventView) -> str:
+    """Say what an event without a text of its own is, and the facts that its type is known for."""
+    shown = eventtypes.shown(event.type)
+    if shown.how == "raw":
+        return loose.said(event.data)
+    return " · ".join(filter(None, [shown.said, facts.note(event, shown)]))
 
 
 def _encode_other(value: object) -> object:

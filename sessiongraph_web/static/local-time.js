@@ -6,6 +6,8 @@ const FORMATS = {
   clock: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
   date: { weekday: "short", year: "numeric", month: "short", day: "numeric" },
   full: { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+  exact: { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
+  minute: { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
   day: { year: "numeric", month: "short", day: "numeric" },
 };
 
@@ -28,7 +30,7 @@ customElements.define("local-time", class extends HTMLElement {
     const style = this.dataset.style;
     time.title = `${time.dateTime} (UTC)\n${date.toLocaleString(LANGUAGE, FORMATS.full)} (${zone})`;
     const format = { ...FORMATS[style] };
-    if (style === "full" && date.getFullYear() === new Date().getFullYear()) delete format.year;
+    if (["full", "exact"].includes(style) && date.getFullYear() === new Date().getFullYear()) delete format.year;
     time.textContent = FORMATS[style] ? date.toLocaleString(LANGUAGE, format) : relative(date);
   }
 });

@@ -49,7 +49,7 @@ def test_sessions_keep_their_order_within_days() -> None:
         (NOON, NOON, Span(48, 2, "12:00 to 12:00")),
         (NOON, NOON + 24 * HOUR, Span(48, 48, "12:00 to Sep 23, 12:00")),
         (NOON + 12 * HOUR - 1, NOON + 12 * HOUR - 1, Span(94, 2, "23:59 to 23:59")),
-        (NOON, NOON - HOUR, None),
+        (NOON, NOON - HOUR, Span(48, 2, "12:00 to 12:00")),
         (NOON, None, None),
     ],
 )
