@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from sessiongraph_web import markup, wording
 from sessiongraph_web.answers import Occurrences, SessionPage, TurnList, TurnMark
 from sessiongraph_web.cards import Prompt, Turn
@@ -78,8 +80,16 @@ def _said(kind: Kind | None, opening: str) -> tuple[Kind | None, str]:
     if kind == "tool_call":
         name, _, arguments = opening.partition(" ")
         found = _FIRST_ARGUMENT.match(arguments)
-        opening = f"{name} {found[1]}" if found else name
+        opening = f"{name} {_written(found[1])}" if found else name
     return (kind, markup.clip(opening, LABEL_CHARS)) if opening else (None, "")
+
+
+def _written(text: str) -> str:
+    """Return what a JSON string says, on one line; one that is cut inside an escape stays as it stands."""
+    try:
+        return " ".join(msgspec.json.decode(f'"{text}"', type=str).split())
+    except msgspec.DecodeError:
+        return text
 
 
 def _start(turn: Turn) -> int:

@@ -57,6 +57,27 @@ def _long() -> Log:
     return log
 
 
+def _unasked() -> Log:
+    """Return a session that went on by itself: with words, with calls, and with nothing at all."""
+    log = Log(HOME).turn("asked", "answered")
+    calls = (
+        ("bash", '{"command":"make \\"all\\" now","timeout":5}'),
+        ("read", '{"limit":3}'),
+        ("grep", '{"pattern":"' + "x" * 36 + '\\ud83d\\ude00"}'),  # cut between the halves of a character
+    )
+    for number in range(5):
+        log.turns += 1
+        log.event("turn/start", {"turn": log.turns})
+        log.user("go on", kind="goal")
+        if number == 0:
+            log.assistant("I <go> on.")
+        elif number < 4:
+            log.call(f"call_{number}", *calls[number - 1])
+            log.result(f"call_{number}", "ok")
+        log.end_turn(kind="error", error={"message": "no"})
+    return log
+
+
 @pytest_asyncio.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
     world = World(tmp_path / "sessions", tmp_path / "index")
@@ -72,6 +93,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     boss.event("subagent/catalog", {"childId": child.id, "mode": "one-shot", "label": "Counter"})
     boss.end_turn()
     world.write("boss", boss)
+    world.write("unasked", _unasked())
     datasette = world.build().serve()
     await datasette.invoke_startup()
     yield Site(world, datasette)
@@ -108,6 +130,28 @@ async def test_very_many_turns_are_put_together(site: Site) -> None:
     assert 100 <= len(labels) <= 400
     assert (ranges[0][0], ranges[-1][-1]) == (1, 1000)
     assert all(after[0] == before[-1] + 1 for before, after in itertools.pairwise(ranges))
+
+
+@pytest.mark.parametrize(("language", "nothing"), [("en", "no prompt"), ("zh-CN", "无提示")])
+async def test_a_turn_that_nobody_asked_for_says_what_it_begins_with(
+    site: Site, language: str, nothing: str
+) -> None:
+    """Its mark tells the first words, or the first call with its main argument; else that there is no prompt."""
+    path = f"/sessions/{site.world.ids['unasked']}"
+    page = (await ask(site.datasette, path, headers=[*site.owner, ("accept-language", language)])).text
+    marks = re.findall(
+        r'<span class="turn-prompt.*?</span>(?=</a>|<span class="bad"|<svg class="turn-bar")', page
+    )
+    said = [unescape(re.sub(r"<[^>]+>", "", mark)) for mark in marks]
+    colon = "：" if language == "zh-CN" else ": "
+    assert said == [
+        "asked",
+        f"{nothing}{colon}I <go> on.",
+        f'{nothing}{colon}bash make "all" now',
+        f"{nothing}{colon}read",
+        f"{nothing}{colon}grep {'x' * 36}\\ud83d",
+        nothing,
+    ]
 
 
 async def test_finding_goes_from_hit_to_hit_over_all_pages(site: Site) -> None:
