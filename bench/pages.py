@@ -4,18 +4,23 @@
     bench/pages.py STORE INDEX [--rounds 20]
 
 INDEX is an index of STORE (`sessiongraph-web index`). Pages are asked in the process, so that no network and no
-other program is measured. The largest session is read at its beginning, its end, in the middle, and searched.
+other program is measured. The largest session is read at its beginning, its end, in the middle, and searched,
+each page again and again, as who goes back to it; then places all over it, each once, as who jumps about.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import gzip
 import json
 import os
+import random
 import resource
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,18 +31,25 @@ from sessiongraph_web.tokens import Tokens
 from sessiongraph_web.web import app, render
 
 WORD: Final = "error"
+WORDS: Final = (WORD, "test", "the", "%E5%B9%BF%E5%91%8A")
 HOUR_MS: Final = 3_600_000
+SEED: Final = 7
 
 
-async def addresses(datasette: Datasette, headers: dict[str, str]) -> dict[str, str]:
-    """Return an address of every kind of page; the session is the one with most events."""
+async def sessions(datasette: Datasette, headers: dict[str, str]) -> list[dict[str, Any]]:
+    """Return all sessions, the one with most events first."""
     listed: list[dict[str, Any]] = []
     cursor: str | None = ""
     while cursor is not None:
         answer = (await datasette.client.get(f"/timeline.json?limit=100{cursor}", headers=headers)).json()
         listed += answer["sessions"]
         cursor = f"&cursor={answer['next_cursor']}" if answer["next_cursor"] else None
-    largest = max(listed, key=lambda session: session["events"])
+    return sorted(listed, key=lambda session: -int(session["events"]))
+
+
+def addresses(listed: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return an address of every kind of page."""
+    largest = listed[0]
     giant, middle = f"/sessions/{largest['id']}", largest["events"] // 2
     child = next(session["id"] for session in listed if session["parent_session"])
     return {
@@ -61,19 +73,37 @@ async def addresses(datasette: Datasette, headers: dict[str, str]) -> dict[str, 
     }
 
 
+def jumps(largest: dict[str, Any], count: int) -> dict[str, list[str]]:
+    """Return addresses of so many places all over a session, by each way to come there."""
+    giant = f"/sessions/{largest['id']}"
+    begun, ended = (datetime.fromisoformat(largest[name]).timestamp() for name in ("created_at", "last_at"))
+    shares = [random.Random(SEED + number).random() for number in range(count)]
+    places = [int(share * largest["events"]) for share in shares]
+    times = [datetime.fromtimestamp(begun + share * (ended - begun), UTC) for share in shares]
+    words = [WORDS[number % len(WORDS)] for number in range(count)]
+    return {
+        "anywhere, by position": [f"{giant}?at={place}" for place in places],
+        "anywhere, by number": [f"{giant}?seq={place}" for place in places],
+        "anywhere, by time": [f"{giant}?time={time:%Y-%m-%dT%H:%M:%SZ}" for time in times],
+        "anywhere, found inside it": [
+            f"{giant}?find={word}&at={place}" for word, place in zip(words, places, strict=True)
+        ],
+    }
+
+
 async def measure(
-    datasette: Datasette, headers: dict[str, str], path: str, rounds: int
+    datasette: Datasette, headers: dict[str, str], paths: Sequence[str]
 ) -> dict[str, float | int | str]:
-    """Ask a page again and again."""
+    """Ask for pages one after another; the first one warms and does not count."""
     walls, cpus, size = [], [], 0
-    for _ in range(rounds + 1):
+    for path in paths:
         wall, cpu = time.perf_counter(), time.process_time()
         response = await datasette.client.get(path, headers=headers)
         walls.append((time.perf_counter() - wall) * 1000)
         cpus.append((time.process_time() - cpu) * 1000)
         response.raise_for_status()
-        size = len(response.content)
-    walls, cpus = walls[1:], cpus[1:]  # the first one warms
+        size = max(size, len(response.content))
+    walls, cpus = walls[1:], cpus[1:]
     return {
         "wall_ms_p50": round(percentile(walls, 50), 1),
         "wall_ms_p95": round(percentile(walls, 95), 1),
@@ -110,8 +140,12 @@ async def run(store: Path, index: Path, rounds: int) -> dict[str, Any]:
     datasette = app.make(options)
     await datasette.invoke_startup()
     headers = {"authorization": f"Bearer {secret}", "host": "localhost"}
-    found = await addresses(datasette, headers)
-    pages = {name: await measure(datasette, headers, path, rounds) for name, path in found.items()}
+    gc.collect()
+    gc.freeze()  # as a server does once it has started
+    listed = await sessions(datasette, headers)
+    asked = {name: [path] * (rounds + 1) for name, path in addresses(listed).items()}
+    asked |= jumps(listed[0], 3 * rounds + 1)
+    pages = {name: await measure(datasette, headers, paths) for name, paths in asked.items()}
     await datasette.invoke_shutdown()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return {"pages": pages, "assets": assets(), "peak_mib": peak, "load": round(os.getloadavg()[0], 1)}
