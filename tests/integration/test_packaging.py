@@ -26,7 +26,8 @@ def site(tmp_path: Path) -> Path:
     _build(ROOT, "sdist", tmp_path / "built")
     (archive,) = (tmp_path / "built").glob("*.tar.gz")
     with tarfile.open(archive) as source:
-        source.extractall(tmp_path / "source", filter="data")
+        source.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
+        source.extractall(tmp_path / "source")  # noqa: S202 - just built
     (folder,) = (tmp_path / "source").iterdir()
     _build(folder, "wheel", tmp_path / "built")
     (wheel,) = (tmp_path / "built").glob("*.whl")
