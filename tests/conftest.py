@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,9 @@ from tests.shared import MISSING, SHARED
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's matter
 settings.load_profile("untimed")
+
+# Among what comes last these begin, so that workers which share the files end at about the same time.
+LONG: Final = ("test_hostile_fields", "test_pages", "test_accessibility", "test_reading", "test_hostile")
 
 
 @pytest.fixture(scope="session")
@@ -34,8 +38,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Playwright keeps an event loop running in its process, and no other test can run one of its own there then.
     """
-    items.sort(key=lambda item: item.nodeid.startswith("tests/browser"))
+    items.sort(key=_turn)
     if SHARED is None:
         for item in items:
             if item.get_closest_marker("shared"):
                 item.add_marker(pytest.mark.skip(reason=MISSING))
+
+
+def _turn(item: pytest.Item) -> tuple[bool, int]:
+    """Return when a test's file has its turn."""
+    is_last = item.path.parent.name == "browser"
+    return is_last, LONG.index(item.path.stem) if is_last and item.path.stem in LONG else len(LONG)
