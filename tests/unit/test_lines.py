@@ -383,5 +383,7 @@ def test_a_text_is_whole_lines_of_plain_records() -> None:
     assert [len(lines.decode_text(record * times) or []) for times in (1, 3, 500)] == [1, 3, 500]
     inside = record.replace(b'"data": ', b'"data":\n')
     glued = record.rstrip() + record + b"\n"
-    for odd in (b"\n" + record, record + b"\n", record[:-1], inside, glued, inside.rstrip() + record, b"null\n"):
+    nested = json.dumps(_user("x", sourceEventSeqs=[{}, {}])).encode().replace(b"{}, {}", b"{}\n,{}") + b"\n"
+    as_many = (glued[:-1] + inside, inside + glued[:-1], glued[:-1] + nested)  # values and newlines alike
+    for odd in (b"\n" + record, record + b"\n", record[:-1], inside, glued, nested, *as_many, b"null\n"):
         assert lines.decode_text(record + odd) is None
