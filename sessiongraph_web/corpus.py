@@ -243,7 +243,7 @@ class View:
         self.will_read(located)
         connection = self.database_of(located)
         if connection is not None:
-            found = IndexMap.of(connection, located.log_id, located.path, located.row)
+            found = IndexMap.of(connection, located.log_id, located.path, located.row, self.pool.spans)
             if found is not None:
                 return found
         return self.walk(located)

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,10 +16,11 @@ from sessiongraph_web import documents, logs, redact, turnspans
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.faults import LOSSES, Faults
 from sessiongraph_web.framemap import FrameMap, Stretch
+from sessiongraph_web.kept import Kept
 from sessiongraph_web.models import Event, Fault, FrameEnd, Header, InvalidSurface
 from sessiongraph_web.repair import OpenTurn
 from sessiongraph_web.surface import Fold
-from sessiongraph_web.turnspans import TurnSpan, TurnSpans
+from sessiongraph_web.turnspans import Summed, TurnSpan, TurnSpans
 
 _STRETCH: Final = ", ".join(Stretch._fields)
 
@@ -31,7 +32,6 @@ class LogMap(Protocol):
     fault_ordinal: int | None  # where the surface fold stopped
     inherited_count: int
     open_turn: OpenTurn
-    state: Hashable | None  # what is the same for as long as the map is; None where that cannot be told
 
     def stretch_at(self, ordinal: int) -> Stretch | None:
         """Return the last stretch that begins at or before a record."""
@@ -70,8 +70,11 @@ class LogMap(Protocol):
 class IndexMap:
     """The map that the index has of a log."""
 
-    def __init__(self, connection: sqlite3.Connection, log_id: int, *, grown: bool) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, log_id: int, path: Path, kept: Kept[Summed], *, grown: bool
+    ) -> None:
         self._connection, self._log_id, self._grown = connection, log_id, grown
+        self._path, self._kept = path, kept
         session = self._row(
             """
             SELECT surface_fault_ordinal, inherited_count, damage, events, entries, last_at
@@ -88,15 +91,22 @@ class IndexMap:
         self.records: int = frame[0]
         self._is_whole = not session[2]
         self._end: tuple[int, int] = log[1], log[2]
-        self.state: Hashable | None = (log_id, *log[1:4], *session[2:]) if log[4] else None
+        self._fingerprint: str = log[3]
+        self._state = (*log[1:4], *session[2:]) if log[4] else None  # the same for as long as the entries are
 
     @classmethod
     def of(
-        cls, connection: sqlite3.Connection, log_id: int, path: Path, seen: Mapping[str, Any]
+        cls,
+        connection: sqlite3.Connection,
+        log_id: int,
+        path: Path,
+        seen: Mapping[str, Any],
+        kept: Kept[Summed],
     ) -> IndexMap | None:
         """Return the map of a log that still begins with the bytes that were indexed, else None.
 
-        `seen` holds the size, mtime_ns and inode of the file as it was indexed.
+        `seen` holds the size, mtime_ns and inode of the file as it was indexed; `kept` remembers, by log, what
+        takes long to sum up.
         """
         row = connection.execute(
             "SELECT resume_offset, fingerprint FROM log JOIN session USING (log_id) WHERE log_id = ?", (log_id,)
@@ -105,10 +115,10 @@ class IndexMap:
             return None
         facts = _facts(path)
         if (facts.st_size, facts.st_mtime_ns, facts.st_ino) == (seen["size"], seen["mtime_ns"], seen["inode"]):
-            return cls(connection, log_id, grown=False)
+            return cls(connection, log_id, path, kept, grown=False)
         if facts.st_size < row[0] or logs.fingerprint(path, row[0]) != row[1]:
             return None
-        return cls(connection, log_id, grown=True)
+        return cls(connection, log_id, path, kept, grown=True)
 
     def stretch_at(self, ordinal: int) -> Stretch | None:
         return self._stretch("first_ordinal <= ? ORDER BY first_ordinal DESC LIMIT 1", ordinal)
@@ -154,7 +164,24 @@ class IndexMap:
         return rows[0][0] if rows else None
 
     def turns(self, most: int) -> list[TurnSpan]:
-        return turnspans.of_index(self._connection, self._log_id, most)
+        step = turnspans.step(self._connection, self._log_id, most)
+        if self._state is None:
+            return turnspans.of_index(self._connection, self._log_id, step, 2 * most)
+        before = self._kept.get(self._log_id)
+        if before is not None and (before.state, before.step) == (self._state, step):
+            return before.spans
+        if before is not None and before.step == step and len(before.spans) < 2 * most and self._goes_on(before):
+            more = turnspans.of_index(self._connection, self._log_id, step, 2 * most, before.records)
+            spans = turnspans.extended(before.spans, more, step)
+        else:
+            spans = turnspans.of_index(self._connection, self._log_id, step, 2 * most)
+        summed = Summed(self._state, self._end[0], self._fingerprint, self.records, step, spans)
+        self._kept.put(self._log_id, summed, len(spans))
+        return spans
+
+    def _goes_on(self, before: Summed) -> bool:
+        """Say whether the log still begins with what was summed up: what was appended can be added to it."""
+        return before.offset <= self._end[0] and logs.fingerprint(self._path, before.offset) == before.fingerprint
 
     def run_behind(self, ordinal: int, messages: Iterable[int]) -> set[int]:
         rows = self._rows(
@@ -205,8 +232,6 @@ _NO_END: Final = 2**62  # of a stretch that goes on to wherever the file ends by
 
 class Walk:
     """The map that one walk over a log makes, and the facts of its session: what the index would hold."""
-
-    state: Hashable | None = None
 
     def __init__(self, path: Path, *, version: int, limits: logs.Limits, tool_result_chars: int) -> None:
         self.fold, self.digest, self.open_turn = Fold(), documents.Digest(), OpenTurn()

@@ -17,7 +17,7 @@ from sessiongraph_web import schema, soundness, trust
 from sessiongraph_web.damage import failure
 from sessiongraph_web.kept import Kept
 from sessiongraph_web.soundness import Identity
-from sessiongraph_web.turnspans import TurnSpan
+from sessiongraph_web.turnspans import Summed
 
 MOST_IDLE: Final = 512  # the owner's search reads every workspace
 FILES_OF_READER: Final = 3  # the database, its -wal and its -shm
@@ -45,7 +45,7 @@ class Pool:
         self._count = 0
         self._trusted: dict[str, Identity] = {}
         self._directory: str | None = None
-        self.spans: Kept[list[TurnSpan]] = Kept(MOST_SPANS)  # by the state of a log in this directory's databases
+        self.spans: Kept[Summed] = Kept(MOST_SPANS)  # by log, as this directory's databases hold it
         files = _allow_files(FILES_WANTED)
         self._most = max(1, min(MOST_IDLE, (files // 2 - FILES_OF_OTHERS) // FILES_OF_READER))
 

@@ -15,24 +15,12 @@ MOST_MARKS: Final = 200  # of one session; where it has more turns, a mark stand
 
 def turns(view: View, caller: Caller, located: Located, *, masked: bool) -> TurnList:
     """Return the turns of a session in the order of its log."""
-    spans = _spans(view, located)
+    spans = view.map_of(located).turns(MOST_MARKS)
     hidden = masked or not caller.is_owner
     return TurnList(
         marks=[_mark(span, hidden=hidden) for span in spans],
         longest_ms=max((span.ended - span.started for span in spans if span.started and span.ended), default=0),
     )
-
-
-def _spans(view: View, located: Located) -> list[TurnSpan]:
-    """Return the spans of a log that the caller was let in to; they are summed up once for each of its states."""
-    known = view.map_of(located)
-    if known.state is None:
-        return known.turns(MOST_MARKS)
-    found = view.pool.spans.get(known.state)
-    if found is None:
-        found = known.turns(MOST_MARKS)
-        view.pool.spans.put(known.state, found, len(found))
-    return found
 
 
 def _mark(span: TurnSpan, *, hidden: bool) -> TurnMark:

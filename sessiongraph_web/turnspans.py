@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -28,6 +28,17 @@ class TurnSpan(NamedTuple):
     failures: int  # calls that failed
     kind: Kind | None = None  # of the opening: the first prompt, else the first answer or call
     opening: str = ""  # on one line, masked
+
+
+class Summed(NamedTuple):
+    """The spans of a log as they were in one state of it."""
+
+    state: Hashable
+    offset: int  # up to which its bytes were read, and what they are known by
+    fingerprint: str
+    records: int
+    step: int
+    spans: list[TurnSpan]
 
 
 class TurnSpans:
@@ -65,18 +76,23 @@ class TurnSpans:
         return found[0].kind, _on_one_line(self._mask(found[0].text)[:OPENING_CHARS])
 
 
-def of_index(connection: sqlite3.Connection, log_id: int, most: int) -> list[TurnSpan]:
-    """Return the spans that the index holds of a log, as `TurnSpans.together` would."""
-    highest = connection.execute("SELECT ifnull(max(last_turn), 0) FROM frame WHERE log_id = ?", (log_id,))
+def step(connection: sqlite3.Connection, log_id: int, most: int) -> int:
+    """Return how many turns are put together so that the spans of a log are not many more than `most`."""
+    row = connection.execute("SELECT ifnull(max(last_turn), 0) FROM frame WHERE log_id = ?", (log_id,)).fetchone()
+    return int(row[0]) // most + 1
+
+
+def of_index(connection: sqlite3.Connection, log_id: int, step: int, most: int, first: int = 0) -> list[TurnSpan]:
+    """Return at most so many spans of what the index holds from a record on, as `TurnSpans.together` would."""
     rows = connection.execute(
         """
         SELECT min(turn), max(turn), min(ordinal), min(time), max(time), sum(kind = 'turn_end'), sum(failed),
                min(CASE WHEN kind = 'user' THEN ordinal END),
                min(CASE WHEN kind IN ('assistant', 'tool_call') THEN ordinal END)
-        FROM entry WHERE log_id = ? AND turn IS NOT NULL AND NOT synthetic
+        FROM entry WHERE log_id = ? AND ordinal >= ? AND turn IS NOT NULL AND NOT synthetic
         GROUP BY turn / ? ORDER BY min(ordinal) LIMIT ?
         """,
-        (log_id, highest.fetchone()[0] // most + 1, 2 * most),
+        (log_id, first, step, most),
     ).fetchall()
     wanted = [row[8] if row[7] is None else row[7] for row in rows]
     openings = _openings(connection, log_id, [ordinal for ordinal in wanted if ordinal is not None])
@@ -84,6 +100,15 @@ def of_index(connection: sqlite3.Connection, log_id: int, most: int) -> list[Tur
         TurnSpan._make((*row[:7], *openings.get(ordinal, (None, ""))))
         for row, ordinal in zip(rows, wanted, strict=True)
     ]
+
+
+def extended(spans: Iterable[TurnSpan], more: Iterable[TurnSpan], step: int) -> list[TurnSpan]:
+    """Return the spans of a log with those of what was appended to it."""
+    found = {span.first // step: span for span in spans}
+    for span in more:
+        key = span.first // step
+        found[key] = _joined([found[key], span]) if key in found else span
+    return list(found.values())
 
 
 def _openings(connection: sqlite3.Connection, log_id: int, ordinals: list[int]) -> dict[int, tuple[Kind, str]]:

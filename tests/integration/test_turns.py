@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,32 +99,72 @@ def test_what_a_turn_begins_with_is_masked(store: Path, opened: Any) -> None:
     assert secret[:8] not in str(said)
 
 
-def test_turns_are_summed_up_once_for_each_state_of_a_log(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page more asks the index nothing; a log that grew, or was written anew, or a new index, does."""
-    asked = []
-    of_index = turnspans.of_index
+class Counted:
+    """Notes from which record on the index was asked for turns."""
 
-    def counting(*given: Any) -> Any:
-        asked.append(given)
-        return of_index(*given)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[int] = []
+        self._of_index = turnspans.of_index
+        monkeypatch.setattr(turnspans, "of_index", self._note)
 
-    monkeypatch.setattr(turnspans, "of_index", counting)
+    def _note(self, connection: Any, log_id: int, step: int, most: int, first: int = 0) -> Any:
+        self.asked.append(first)
+        return self._of_index(connection, log_id, step, most, first)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    return Counted(monkeypatch)
+
+
+def test_turns_are_summed_up_once_for_each_state_of_a_log(store: Path, counted: Counted) -> None:
+    """A page more asks the index nothing; one of a log that grew asks for what is new, of one that was written
+    or indexed anew for all of it."""
     log = Log("/w/a").turn("one", "answer")
     path = log.write(store)
+    records = log.seq
     with products.indexed(store) as product:
 
-        def told() -> tuple[list[str], int]:
-            lines = [opening for _, opening in _openings(product, log)]
-            return lines, len(asked)
+        def told() -> list[str]:
+            return [opening for _, opening in _openings(product, log)]
 
-        assert [told(), told()] == [(["one"], 1), (["one"], 1)]
+        assert [told(), told(), counted.asked] == [["one"], ["one"], [0]]
         log.turn("two", "answer")
         log.append(path)
         products.refresh(product)
-        assert [told(), told()] == [(["one", "two"], 2), (["one", "two"], 2)]
-        anew = Log("/w/a", id=log.id).turn("uno", "answer").turn("dos", "answer")
+        assert [told(), told(), counted.asked] == [["one", "two"], ["one", "two"], [0, records]]
+        anew = Log("/w/a", id=log.id).turn("uno", "answer").turn("dos", "answer").turn("tres", "answer")
         anew.write(store)
         products.refresh(product)
-        assert [told(), told()] == [(["uno", "dos"], 3), (["uno", "dos"], 3)]
+        assert [told(), told(), counted.asked] == [["uno", "dos", "tres"]] * 2 + [[0, records, 0]]
         indexer.Run(product.settings).execute(Wish(force=True))
-        assert [told(), told()] == [(["uno", "dos"], 4), (["uno", "dos"], 4)]
+        assert [told(), told(), counted.asked] == [["uno", "dos", "tres"]] * 2 + [[0, records, 0, 0]]
+
+
+def test_turns_of_a_log_that_grows_are_those_of_a_walk_over_it(store: Path, counted: Counted) -> None:
+    """Whatever is appended, inside a turn or behind it, marks are what they would be had the log come whole."""
+    log = Log("/w/a")
+    log.start_turn("begin")
+    path = log.write(store)
+    with products.indexed(store) as grown, products.opened(store, store.parent / "none") as bare:
+        assert _marks(grown, log) == _marks(bare, log)
+        steps: list[Callable[[], object]] = [
+            lambda: log.assistant("in the same turn"),
+            lambda: (log.call("c1", "bash", "{}"), log.result("c1", "no\n[exit code: 2]")),
+            lambda: log.end_turn(kind="error", error={"message": "no"}),
+            lambda: _unasked(log, ("bash", "{}")),
+            lambda: log.user("asked after all"),
+            *(lambda number=number: log.turn(f"turn {number}", "answer") for number in range(3)),  # type: ignore[misc]
+        ]
+        for step in steps:
+            step()
+            log.append(path)
+            products.refresh(grown)
+            assert _marks(grown, log) == _marks(bare, log)
+        assert len([first for first in counted.asked if first]) == len(steps)
+        for number in range(250):
+            log.turn(f"more {number}", "answer")
+        log.append(path)
+        products.refresh(grown)
+        assert _marks(grown, log) == _marks(bare, log)
+    assert counted.asked[-1] == 0  # more turns are put together now
