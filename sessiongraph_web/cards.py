@@ -64,12 +64,13 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a person asked."""
+    """What a person asked, or a parent its subagent."""
 
     shape: ClassVar[str] = "prompt"
     place: Place
     body: Body
     attached: list[Attached]
+    by_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

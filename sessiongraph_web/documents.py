@@ -213,6 +213,7 @@ class Digest:
         self._prompt: str | None = None
         self._has_turns = False
         self._tools: dict[str, str] = {}
+        self._inherited_calls: list[str] = []
         self._seed_length = header.seed_length if header else None
 
     @property
@@ -251,6 +252,7 @@ class Digest:
         self._seed_length = None
         self.inherited_count = event.ordinal
         self.turns = self.tool_calls = self.tool_errors = self.input_tokens = self.output_tokens = 0
+        self._inherited_calls = list(self._tools)
 
     def _count_turn(self, _: Event) -> None:
         if not self._has_turns:
@@ -285,8 +287,10 @@ class Digest:
         if len(self._tools) > _MAX_CALLS:
             del self._tools[next(iter(self._tools))]
 
-    def _count_result(self, _: Event) -> None:
-        self.tool_errors += self.failed
+    def _count_result(self, event: Event) -> None:
+        # A fork closes calls that it only inherited.
+        if self.failed and event.call_id not in self._inherited_calls:
+            self.tool_errors += 1
 
     def _take_title(self, event: Event) -> None:
         title = _shorten(_string(event.data.get("title")))

@@ -26,6 +26,7 @@ How = Literal[
     "end",  # the end of a turn
     "border",
     "note",
+    "retry",  # a note that says which of how many tries comes next, and when
     "plumbing",  # folded away at the end of its turn
     "raw",
 ]
@@ -74,7 +75,7 @@ EVENT_TYPES: Final[dict[str, Shown]] = {
     "session/title-llm-request": Shown("plumbing", N_("Title asked of a model"), ("route.model",)),
     "session-log-deepseek/delivery-accepted": Shown("plumbing", N_("Log delivered")),
     "llm/retry": Shown(
-        "note", N_("Model request failed; trying again"), ("failure.message", "failure.code"), True
+        "retry", N_("Model request failed; trying again"), ("failure.message", "failure.code"), True
     ),
     "llm/retry-started": Shown("plumbing", N_("Retry begins"), ("retry",)),
     "permission/preset": Shown("note", N_("Permissions"), ("preset",)),
@@ -85,7 +86,7 @@ EVENT_TYPES: Final[dict[str, Shown]] = {
     "working-directory/change": Shown("border", N_("Working directory"), ("cwd",)),
     "plan/mode": Shown("note", N_("Plan mode"), ("active",)),
     "todo/write": Shown("todo", N_("To-do list")),
-    "goal/change": Shown("note", N_("Goal"), ("operation", "goal.phase", "goal.objective")),
+    "goal/change": Shown("note", N_("Goal"), ("operation", "goal.objective")),
     "job/registered": Shown("plumbing", N_("Job begins"), ("label",)),
     "job/settled": Shown("plumbing", N_("Job ends"), ("label", "status", "detail")),
     "command/run": Shown("command", N_("Command"), ("name", "args")),
@@ -142,7 +143,33 @@ TURN_ENDS: Final[dict[str, str]] = {
     "forked": N_("Cut off by the fork"),
 }
 
-CAUSES: Final[dict[str, str]] = {"user": N_("user")}  # who stopped a turn
+CAUSES: Final[dict[str, str]] = {"user": N_("user"), "parent": N_("parent")}  # who stopped a turn
+
+WORDED: Final = frozenset(  # fields that hold words of dsh's own, never a text
+    {
+        *("active", "decision", "item.category", "item.rating", "mode", "operation", "outcome", "policy"),
+        *("reason.kind", "source", "status", "stopReason"),
+    }
+)
+WORDS: Final[dict[str, str]] = {  # what such words mean; any other is said as it is written
+    "true": N_("on"),
+    "false": N_("off"),
+    "create": N_("set"),
+    "edit": N_("changed"),
+    "pause": N_("paused"),
+    "resume": N_("resumed"),
+    "complete": N_("completed"),
+    "clear": N_("cleared"),
+    "completed": N_("completed"),
+    "delegation": N_("from the parent"),
+    "never": N_("never asks"),
+    "ask": N_("asks"),
+    "positive": N_("positive"),
+    "negative": N_("negative"),
+    "other": N_("other"),
+    "continuable": N_("continuable"),
+    "one-shot": N_("one-shot"),
+}
 
 
 def shown(event_type: str) -> Shown:

@@ -13,6 +13,7 @@ from sessiongraph_web.models import Kind
 LABEL_CHARS: Final = 300
 ABOUT_CHARS: Final = 140
 TASK_CHARS: Final = 400
+MOST_WAIT_MS: Final = 86_400_000  # a longer wait before a retry is none that anybody wrote
 
 
 def says_something(event: EventView) -> bool:
@@ -119,8 +120,31 @@ def brief(value: object) -> str | None:
     return markup.clip(text, LABEL_CHARS) if text else None
 
 
+def worded(event: EventView, path: str) -> str | None:
+    """Return a string of an event; a word that dsh has for something is said in the reader's language."""
+    text = brief(loose.at(event.data, path))
+    return _told(path, text) if text else None
+
+
+def _told(path: str, value: object) -> str:
+    text = loose.said(value)[:LABEL_CHARS]
+    known = eventtypes.WORDS.get(text) if path in eventtypes.WORDED else None
+    return gettext(known) if known else text
+
+
+def retry(event: EventView) -> str:
+    """Say which of how many tries comes next, when, and why."""
+    tries, most = loose.integer(event.data.get("retry")), loose.integer(event.data.get("maxRetries"))
+    counted = gettext("try %(number)s of %(most)s", number=tries, most=most) if tries and most else None
+    wait = event.data.get("delayMs")
+    waited = None
+    if isinstance(wait, int | float) and 0 < wait < MOST_WAIT_MS:
+        waited = gettext("after %(duration)s", duration=wording.duration(int(wait)))
+    return " · ".join(filter(None, [counted, waited, brief(loose.at(event.data, "failure.code"))]))
+
+
 def note(event: EventView, shown: eventtypes.Shown) -> str:
     """Return the fields of an event that its type's note says, on one line."""
-    values = [loose.at(event.data, path) for path in shown.fields]
-    said = [loose.said(value)[:LABEL_CHARS] for value in values if value is not None and value != ""]
+    values = [(path, loose.at(event.data, path)) for path in shown.fields]
+    said = [_told(path, value) for path, value in values if value is not None and value != ""]
     return markup.clip(" · ".join(" ".join(text.split()) for text in said), LABEL_CHARS)

@@ -54,7 +54,7 @@ def tool(
         argument=_argument(call, arguments),
         outcome=outcome,
         outcome_text=outcome_text,
-        took=wording.between(call.time, result.time) if call and result else None,
+        took=_took(call, result),
         sections=sections,
         attached=cited(message.get("content")),
         partner=_partner(event, result) if call else event.partner,
@@ -64,6 +64,13 @@ def tool(
         added=added,
         removed=removed,
     )
+
+
+def _took(call: EventView | None, result: EventView | None) -> str | None:
+    """Say how long a call took, where its result was written when it ended."""
+    if call is None or result is None or outcomes.error_code(result.data) in outcomes.UNTIMED:
+        return None
+    return wording.between(call.time, result.time)
 
 
 def _partner(call: EventView, result: EventView | None) -> int | None:
@@ -80,14 +87,23 @@ def _argument(call: EventView | None, arguments: Any) -> str:
     fields = loose.mapping(arguments)
     value = next((fields[name] for name in MAIN_ARGUMENTS if fields.get(name)), None)
     if value is None:
-        value = next((item for item in fields.values() if isinstance(item, str) and item), fields or arguments)
+        value = next((item for item in map(_listed, fields.values()) if isinstance(item, str) and item), None)
+    if value is None:
+        value = fields or arguments
     if value is None:
         value = call.data.get("arguments") or ""
     if value == {}:
         return ""
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        value = ", ".join(value)
+    value = _listed(value)
     return markup.clip(" ".join(terminal.plain(loose.said(value)[: ARGUMENT_CHARS * 4]).split()), ARGUMENT_CHARS)
+
+
+def _listed(value: Any) -> Any:
+    """Join a list of texts, or of what has a content: files, tasks; any other value is left as it is."""
+    if not isinstance(value, list) or not value:
+        return value
+    texts = [loose.mapping(item).get("content", item) for item in value]
+    return ", ".join(texts) if all(isinstance(text, str) for text in texts) else value
 
 
 def _outcome(result: EventView | None, *, call: EventView | None, waiting: bool) -> tuple[Outcome, str]:
@@ -97,11 +113,12 @@ def _outcome(result: EventView | None, *, call: EventView | None, waiting: bool)
             return "waiting", gettext("running")
         elsewhere = call is not None and call.partner is not None
         return ("waiting", gettext("result on a later page")) if elsewhere else ("missing", gettext("no result"))
-    error = loose.mapping(result.data.get("error"))
     if outcomes.is_error(result.data):
-        return "failed", markup.clip(loose.string(error.get("code")) or gettext("failed"), NAME_CHARS)
-    code = outcomes.exit_code(result.data)
-    return ("exit", gettext("exit %(code)s", code=code)) if code else ("ok", gettext("ok"))
+        code = outcomes.error_code(result.data) or ""
+        known = outcomes.ERRORS.get(code)
+        return "failed", gettext(known) if known else markup.clip(code or gettext("failed"), NAME_CHARS)
+    exited = outcomes.exit_code(result.data)
+    return ("exit", gettext("exit %(code)s", code=exited)) if exited else ("ok", gettext("ok"))
 
 
 def _changes(arguments: Any, result: EventView | None) -> list[tuple[str, str, str]]:
@@ -171,7 +188,8 @@ def _output(result: EventView, text: str, allowance: Allowance, *, brief: bool) 
         return [Section(_range(lines, meta), bodies.code(source, _language(meta), allowance))]
     if not text or (brief and len(text) < ARGUMENT_CHARS and not result.data.get("error")):
         return []
-    shown = bodies.output(text, allowance)
+    value = loose.decoded(text) if text[:1] in ("{", "[") and "\n" not in text else None
+    shown = bodies.output(text, allowance) if value is None else bodies.data(value, allowance)
     if not shown.html.strip():
         shown = bodies.plain(gettext("(nothing but white space and terminal control sequences)"), allowance)
     return [Section(gettext("Output"), shown)]

@@ -51,6 +51,7 @@ class _Teller:
         self._calls = {facts.call_id(e): e for e in events if e.type == "tool/call" and facts.call_id(e)}
         self._results = {facts.call_id(e): e for e in events if e.type == "tool/result" and facts.call_id(e)}
         self._prompted = {loose.string(e.data.get("id")) for e in events if e.type == "user/message"}
+        self._attempted = {e.turn for e in events if e.type == "assistant/attempt"}
         self._answered = {e.turn for e in events if e.type == "assistant/message"}
         self._done = {loose.string(e.data.get("commandId")): e for e in events if e.type == "command/done"}
         self._children = {child.id: child for child in (*page.children, *page.named) if child.id}
@@ -75,6 +76,7 @@ class _Teller:
             "end": self._end,
             "border": self._border,
             "note": self._note,
+            "retry": self._retry,
             "raw": self._raw,
         }
 
@@ -146,7 +148,7 @@ class _Teller:
         told = facts.ending(ends[-1]) if ends else None
         calls = [event for event in events if event.type == "tool/call"]
         results = [self._results.get(facts.call_id(call)) for call in calls]
-        first, last = (events[0], events[-1]) if events else (None, None)
+        first, last = (events[0], (ends or events)[-1]) if events else (None, None)
         kind, opening = facts.opening(events)
         return Turn(
             number=_number(events),
@@ -168,7 +170,8 @@ class _Teller:
         source = loose.mapping(event.data.get("source"))
         kind = loose.string(source.get("kind")) or "user"
         if kind == "user":
-            yield Prompt(place(event), bodies.plain(loose.texts(content), self._allowance), cited(content))
+            told = bodies.plain(loose.texts(content), self._allowance)
+            yield Prompt(place(event), told, cited(content), by_parent=self._is_by_parent(event, source))
             return
         known_source = eventtypes.SOURCES.get(kind)
         injected = gettext("Injected: %(source)s", source=markup.clip(kind, facts.ABOUT_CHARS))
@@ -176,6 +179,11 @@ class _Teller:
         sender = loose.string(source.get("senderSessionId"))
         summary = loose.string(source.get("summary"))
         yield self._folded(event, "context", label, loose.texts(content), about=summary, sender=sender)
+
+    def _is_by_parent(self, event: EventView, source: Mapping[str, Any]) -> bool:
+        """Say whether a subagent was asked by its parent: a person's prompt came through a client."""
+        is_own = self._page.session.origin == "subagent" and not event.inherited
+        return is_own and loose.string(source.get("rpcId")) is None
 
     def _folded(
         self,
@@ -201,7 +209,7 @@ class _Teller:
             for block in map(loose.mapping, loose.items(content))
             if block.get("type") in ("tool-addition", "tool-removal")
         ]
-        text = "\n".join(filter(None, [loose.texts(content), *changes]))
+        text = "\n".join(filter(None, [loose.texts(content), *changes])) or gettext("(empty)")
         yield self._folded(event, "context", eventtypes.shown(event.type).said, text)
 
     def _answer(self, event: EventView) -> Iterator[Card]:
@@ -330,9 +338,8 @@ class _Teller:
             yield Border(place(event), "resume", gettext("Resumed here"))
 
     def _descriptor(self, event: EventView) -> Iterator[Card]:
-        told = [
-            facts.brief(event.data.get(name)) for name in ("label", "mode", "agentModel", "agentReasoningEffort")
-        ]
+        names = ("label", "mode", "agentModel", "agentReasoningEffort")
+        told = [facts.worded(event, name) for name in names]
         yield Border(place(event), "subagent", gettext("Subagent"), " · ".join(filter(None, told)), parent=True)
 
     def _subagent(self, event: EventView) -> Iterator[Card]:
@@ -342,7 +349,7 @@ class _Teller:
             place(event),
             facts.brief(event.data.get("label")) or gettext("unnamed"),
             child_id if child else None,
-            facts.brief(event.data.get("mode")),
+            facts.worded(event, "mode"),
             known=child is not None,
             title=markup.clip(child.title, facts.LABEL_CHARS) if child and child.title else None,
             said=bodies.markdown(child.said, self._allowance) if child and child.said else None,
@@ -360,6 +367,12 @@ class _Teller:
     def _note(self, event: EventView) -> Iterator[Card]:
         shown = eventtypes.shown(event.type)
         yield Note(place(event), shown.said, facts.note(event, shown), bad=shown.bad)
+
+    def _retry(self, event: EventView) -> Iterator[Card]:
+        """Yield why a request is tried again: the failure itself, where no failed attempt has told it."""
+        message = None if event.turn in self._attempted else facts.brief(loose.at(event.data, "failure.message"))
+        said = " · ".join(filter(None, [message, facts.retry(event)]))
+        yield Note(place(event), eventtypes.shown(event.type).said, said, bad=True)
 
     def _raw(self, event: EventView) -> Iterator[Card]:
         yield Raw(place(event), bodies.data(event.data, self._allowance))

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import jinja2
 from markupsafe import Markup, escape
 
-from sessiongraph_web import language, markup, reasons, wording
+from sessiongraph_web import eventtypes, language, markup, reasons, wording
 from sessiongraph_web.access import Caller
 from sessiongraph_web.web.links import Links, without
 
@@ -73,6 +73,7 @@ def install(environment: jinja2.Environment) -> None:
         bytes=wording.byte_size,
         clip=markup.clip,
         duration=wording.duration,
+        event_label=_event_label,
         exact=exact,
         number=language.grouped,
         snippet=markup.snippet,
@@ -83,6 +84,10 @@ def install(environment: jinja2.Environment) -> None:
         without=without,
     )
     environment.globals.update(asset=asset, wording=wording)
+
+
+def _event_label(event_type: str) -> str:
+    return eventtypes.shown(event_type).said
 
 
 def exact(text: object) -> Markup:

@@ -100,7 +100,9 @@ def _chips(parameters: Parameters, links: Links) -> Iterator[Choice]:
         if name in NOT_CHIPS:
             continue
         for value in values:
-            rest = {**parameters, name: [other for other in values if other != value]}
+            rest: Parameters = {**parameters, name: [other for other in values if other != value]}
+            if name == "session" and not rest[name]:  # the list of one session's entries becomes one of sessions
+                rest = without(rest, "group")
             yield Choice(_said(name, value), _url(links, rest))
 
 

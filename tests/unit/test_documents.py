@@ -166,6 +166,24 @@ def test_a_fork_counts_what_is_its_own(version: int, store: Path) -> None:
     assert (border.type, border.ordinal) == ("session/end-seed", len(child.events))
 
 
+def test_a_fork_closes_what_it_inherited_without_failing_itself(store: Path) -> None:
+    """A call that was open where the fork was cut is closed after the border: it is in no total of the fork."""
+    parent = Log()
+    parent.start_turn("one")
+    parent.assistant("", [("c1", "bash", "{}")])
+    parent.call("c1", "bash")
+    child = Log(seeded_from=parent)
+    child.result("c1", "unknown", error=("ToolOutcomeUnknownError", "TOOL_OUTCOME_UNKNOWN"))
+    child.end_turn(kind="forked")
+    digest = summarise(child.write(store)).digest
+    assert (digest.tool_calls, digest.tool_errors) == (0, 0)
+    child.start_turn("two")
+    child.call("c2", "bash")
+    child.result("c2", "no", error=("ToolError", "E_TOOL"))
+    digest = summarise(child.write(store)).digest
+    assert (digest.tool_calls, digest.tool_errors) == (1, 1)
+
+
 def test_titles(store: Path) -> None:
     """The last title counts, else the first human prompt on one line, else none."""
     log = Log()

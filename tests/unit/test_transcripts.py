@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sessiongraph_web import eventtypes, presentation
+from sessiongraph_web import eventtypes, language, presentation
 from sessiongraph_web.answers import DamageNote, Relative
 from sessiongraph_web.cards import (
     Answer,
@@ -94,18 +94,18 @@ SPECIMENS: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
     ),
     "permission/preset": ({"preset": "p"}, [("note", "Permissions", "p")]),
     "sandbox/mode": ({"mode": "read-only", "source": "s"}, [("note", "Sandbox", "read-only · s")]),
-    "approval/policy": ({"policy": "never"}, [("note", "Approval policy", "never")]),
+    "approval/policy": ({"policy": "never"}, [("note", "Approval policy", "never asks")]),
     "approval/asked": ({"toolName": "bash", "reason": "需要"}, [("note", "Asked for approval", "bash · 需要")]),
     "approval/decided": ({"decision": "yes"}, [("note", "Approval decided", "yes")]),
     "working-directory/change": ({"cwd": "/w/b"}, [("border", "Working directory", "/w/b")]),
-    "plan/mode": ({"active": True}, [("note", "Plan mode", "true")]),
+    "plan/mode": ({"active": True}, [("note", "Plan mode", "on")]),
     "todo/write": (
         {"todos": [{"content": "a", "status": "completed"}, {"content": "b"}]},
         [("checklist", [("a", "completed"), ("b", "pending")])],
     ),
     "goal/change": (
         {"operation": "pause", "goal": {"phase": "paused", "objective": "o"}},
-        [("note", "Goal", "pause · paused · o")],
+        [("note", "Goal", "paused · o")],
     ),
     "command/run": (
         {"commandId": "k", "name": "goal", "args": " ship it"},
@@ -216,7 +216,8 @@ def test_a_call_and_its_result_are_one_card() -> None:
         ("fine", {}, ("ok", "ok")),
         ("x\n[exit code: 3]", {}, ("exit", "exit 3")),
         ("x\n[exit code: 0]", {}, ("ok", "ok")),
-        ("no", {"error": {"code": "FS_NOT_FOUND"}}, ("failed", "FS_NOT_FOUND")),
+        ("no", {"error": {"code": "FS_NOT_FOUND"}}, ("failed", "file not found")),
+        ("no", {"error": {"code": "FS_NEW"}}, ("failed", "FS_NEW")),
         ("no", {"message": {"toolCallId": "c1", "content": [], "isError": True}}, ("failed", "failed")),
     ],
 )
@@ -347,6 +348,78 @@ def test_a_completed_turn_ends_without_a_word() -> None:
     """Completion is what one expects: it is bookkeeping."""
     (turn,) = presentation.transcript(page(event("turn/end", {"reason": {"kind": "completed"}})))
     assert (turn.cards, [place.type for place in turn.plumbing]) == ([], ["turn/end"])
+
+
+def test_words_of_dsh_are_said_and_texts_are_not_touched() -> None:
+    """What a field can only hold as a word is said in the reader's language; a title of one word stays it."""
+    events = [
+        event("approval/policy", {"policy": "never", "source": "delegation"}),
+        event("plan/mode", {"active": False}, 1),
+        event("session/title", {"title": "never"}, 2),
+        event("goal/change", {"operation": "create", "goal": {"objective": "complete"}}, 3),
+    ]
+    with language.spoken("zh"):
+        said = [brief(card)[2] for card in told(*events)]
+    assert said == ["从不询问 · 来自父会话", "关", "never", "已设定 · complete"]
+
+
+def test_a_retry_says_what_comes_next() -> None:
+    """Which try of how many, and when; the failure itself where no failed attempt has told it."""
+    data = {"failure": {"message": "cut", "code": "TRANSPORT"}, "retry": 2, "maxRetries": 5, "delayMs": 939.7}
+    (alone,) = told(event("llm/retry", data))
+    _, after = told(event("assistant/attempt", {"stream": []}), event("llm/retry", data, 1))
+    assert brief(alone)[2] == "cut · try 2 of 5 · after 939 ms · TRANSPORT"
+    assert brief(after)[2] == "try 2 of 5 · after 939 ms · TRANSPORT"
+
+
+def test_a_turn_lasts_until_its_end() -> None:
+    """What follows it in the log, a resume days later, is not its time."""
+    ended = event("turn/end", {"reason": {"kind": "interrupted"}}, 5)
+    (turn,) = presentation.transcript(page(user("go", 0), ended, event("session/end-seed", {}, 9000)))
+    assert turn.took == "5.0 s"
+
+
+def test_a_call_that_was_closed_afterwards_has_no_time() -> None:
+    """When a call ended that nobody saw end is not known."""
+    more = {"error": {"code": "TOOL_OUTCOME_UNKNOWN"}}
+    (card,) = told(call("c1", "bash", "{}"), result("c1", "?", 9, more=more))
+    assert brief(card)[3:] == ("failed", "outcome unknown", None)
+
+
+def test_a_subagent_is_asked_by_its_parent() -> None:
+    """Its prompts are the parent's, but for those that a person sent, and those that it inherited."""
+    typed = event("user/message", {"content": "typed", "source": {"kind": "user", "rpcId": "r"}}, 1)
+    shown = page(
+        user("task", 0), typed, user("copied", 2, inherited=True), session=answered.summary(origin="subagent")
+    )
+    cards = [card for turn in presentation.transcript(shown) for card in turn.cards]
+    assert [card.by_parent for card in cards if isinstance(card, Prompt)] == [True, False, False]
+    assert not any(card.by_parent for card in told(user("task", 0)) if isinstance(card, Prompt))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        ('{"todos": [{"content": "one", "status": "pending"}, {"content": "二"}]}', "one, 二"),
+        ('{"files": ["a.md", "b.md"], "paths": []}', "a.md, b.md"),
+        ('{"x": [1, 2]}', '{"x": [1, 2]}'),
+        ('{"wrong": true}', '{"wrong": true}'),
+    ],
+)
+def test_lists_are_told_by_what_is_in_them(arguments: str, argument: str) -> None:
+    """The line of a call holds the tasks or files of its list, no JSON where it means something."""
+    (card,) = told(call("c1", "any", arguments))
+    assert isinstance(card, Tool)
+    assert card.argument == argument
+
+
+def test_output_that_is_json_on_one_line_is_laid_out() -> None:
+    """A line of JSON is read indented; what is laid out already, or only looks like it, stays as it is."""
+    for text, style in (('{"goal":{"id":1}}', "code"), ('{"a":1}\n', "terminal"), ("{not json", "terminal")):
+        (card,) = told(call("c1", "any", "{}"), result("c1", text))
+        assert isinstance(card, Tool)
+        assert card.sections[-1].body.style == style
+        assert card.sections[-1].body.html.striptags().replace(" ", "") == text.strip().replace(" ", "")
 
 
 def test_a_seed_without_inheritance_is_a_resume() -> None:
