@@ -37,6 +37,7 @@ from sessiongraph_web.shell import (
     query,
     show,
     show_json,
+    warn_of_store,
     write_whole,
 )
 
@@ -67,6 +68,7 @@ def index(sessions: Path | None, index: Path | None, force: bool, prune: bool, a
             Wish(force=force, prune=prune)
         )
     show(report, lambda found, _: [console.run_report(found)], as_json=as_json)
+    warn_of_store(settings)
     if report.outcome == "interrupted":
         raise SystemExit(INTERRUPTED)
 

@@ -25,6 +25,7 @@ from sessiongraph_web import (
     generation,
     indexer,
     presentation,
+    reasons,
     spellings,
 )
 from sessiongraph_web.access import Caller
@@ -98,6 +99,7 @@ def query(command: F) -> F:
             answer, render = command(product, caller, **rest)
             show(answer, render, as_json=as_json)
             if _is_empty(answer):
+                warn_of_store(settings)
                 offer_spellings(product, *workspace)
 
     return wrapped  # type: ignore[return-value]
@@ -215,6 +217,16 @@ def _is_empty(answer: Answer) -> bool:
         case WorkspaceList():
             return not answer.workspaces
     return False
+
+
+def warn_of_store(settings: Settings) -> None:
+    """Say that there is nothing to read where sessions are looked for, if so."""
+    if not settings.sessions.is_dir():
+        said = gettext(
+            "The session store cannot be read: %(problem)s. What was indexed before is kept.",
+            problem=f"{reasons.said('there is no such directory')} ({settings.sessions})",
+        )
+        click.echo(safe(said), err=True)
 
 
 def offer_spellings(product: SessionGraph, *workspaces: str) -> None:

@@ -303,6 +303,15 @@ def test_the_same_commands_are_under_datasette(terminal: Terminal) -> None:
     assert outputs[0] == outputs[1]
 
 
+@pytest.mark.parametrize("command", [("index",), ("timeline",), ("search", "x"), ("workspaces",)])
+def test_a_store_that_is_not_there_is_said(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """Where sessions were looked for in vain is said beside the empty answer, not instead of it."""
+    places = ["--sessions", str(tmp_path / "nowhere"), "--index", str(tmp_path / "index")]
+    result = CliRunner().invoke(cli.main, [command[0], *places, *command[1:]])
+    assert f"there is no such directory ({tmp_path / 'nowhere'})" in result.stderr
+    assert (bool(result.stdout), result.exit_code) == (True, 0)
+
+
 def test_reads_need_no_index_that_can_be_written(terminal: Terminal, tmp_path: Path) -> None:
     """Where no index can be made, sessions and exports are still read; a search says what is missing."""
     blocked = tmp_path / "file"
