@@ -117,7 +117,7 @@ async def _run(application: Any, listening: socket.socket) -> None:
     server = _Server(
         uvicorn.Config(
             application,
-            log_level="warning",
+            log_level="error",  # what is no HTTP is refused and not told, however often it comes
             access_log=False,
             server_header=False,
             proxy_headers=False,
