@@ -62,6 +62,9 @@ def token_list(sessions: Path | None, index: Path | None, as_json: bool) -> None
         with language.spoken(language.ENGLISH):
             show_json([console.token_facts(given) for given in found])
         return
+    if not found:
+        command = "sessiongraph-web token create --help"
+        click.echo(gettext("Nobody was given access yet; `%(command)s` says how.", command=command))
     for given in found:
         click.echo("  ".join(console.token_facts(given).values()))
 

@@ -99,7 +99,6 @@ def query(command: F) -> F:
             answer, render = command(product, caller, **rest)
             show(answer, render, as_json=as_json)
             if _is_empty(answer):
-                warn_of_store(settings)
                 offer_spellings(product, *workspace)
 
     return wrapped  # type: ignore[return-value]
@@ -116,6 +115,7 @@ def caller_of(workspaces: tuple[str, ...]) -> Caller:
 @contextmanager
 def opened(settings: Settings) -> Iterator[SessionGraph]:
     """Look for new events once, then open the product for one command."""
+    warn_of_store(settings)
     if settings.auto_refresh:
         _refresh(settings)
     product = SessionGraph(dataclasses.replace(settings, auto_refresh=False))

@@ -210,7 +210,8 @@ def test_index_reports_and_export_writes(terminal: Terminal, tmp_path: Path) -> 
 
 
 def test_tokens_are_made_listed_and_revoked(terminal: Terminal) -> None:
-    """A secret is shown once; a list shows what it opens; revoking ends it."""
+    """An empty list says how to begin; a secret is shown once; a list shows what it opens; revoking ends it."""
+    assert "`sessiongraph-web token create --help`" in _token(terminal, "list")
     secret = _token(terminal, "create", "--workspace", WORKSPACE)
     (listed,) = json.loads(_token(terminal, "list", "--json"))
     _token(terminal, "revoke", listed["id"])
@@ -303,13 +304,13 @@ def test_the_same_commands_are_under_datasette(terminal: Terminal) -> None:
     assert outputs[0] == outputs[1]
 
 
-@pytest.mark.parametrize("command", [("index",), ("timeline",), ("search", "x"), ("workspaces",)])
+@pytest.mark.parametrize("command", [("index",), ("timeline",), ("search", "x"), ("export", "0" * 8)])
 def test_a_store_that_is_not_there_is_said(tmp_path: Path, command: tuple[str, ...]) -> None:
-    """Where sessions were looked for in vain is said beside the empty answer, not instead of it."""
+    """Where sessions were looked for in vain is said beside the empty answer, or the error, not instead of it."""
     places = ["--sessions", str(tmp_path / "nowhere"), "--index", str(tmp_path / "index")]
     result = CliRunner().invoke(cli.main, [command[0], *places, *command[1:]])
     assert f"there is no such directory ({tmp_path / 'nowhere'})" in result.stderr
-    assert (bool(result.stdout), result.exit_code) == (True, 0)
+    assert (bool(result.stdout), result.exit_code) == ((False, 66) if command[0] == "export" else (True, 0))
 
 
 def test_reads_need_no_index_that_can_be_written(terminal: Terminal, tmp_path: Path) -> None:
