@@ -170,11 +170,14 @@ class TurnList(Answer, frozen=True, kw_only=True):
 
 
 class Occurrences(Answer, frozen=True, kw_only=True):
-    """Where a text occurs in a session: an ordinal for each entry that holds it, in the order of the log."""
+    """Where a text occurs in a session, in entries of any kind, seen from one of its records."""
 
-    ordinals: list[int]
-    loose: bool  # none holds all of the text; these hold its parts
-    exact: bool  # these are all
+    total: int = 0
+    before: int = 0
+    previous: int | None = None  # the record of the last one before
+    onward: list[int] = []  # the records of the next ones, from that record on
+    loose: bool = False  # none holds all of the text; these hold its parts
+    exact: bool = True  # the time was enough to count them
 
 
 class EventPage(Answer, frozen=True, kw_only=True):

@@ -125,9 +125,9 @@ class SessionGraph:
         """List the turns of a whole session; very many are put together."""
         return self._read(lambda view: reads.turns(view, caller, request))
 
-    def find(self, caller: Caller, request: SessionRequest, text: str) -> Occurrences:
-        """Say where a text occurs in a whole session, as far as the index knows it."""
-        return self._listed(None, lambda view: reads.find(view, caller, request, text))
+    def find(self, caller: Caller, request: SessionRequest, text: str, place: int = 0) -> Occurrences:
+        """Say where a text occurs in a whole session, as far as the index knows it, seen from a record."""
+        return self._listed(None, lambda view: reads.find(view, caller, request, text, place))
 
     def follow(self, caller: Caller, request: SessionRequest) -> Followed:
         """Say where the log of a session is, and how many records it holds by now."""

@@ -70,9 +70,9 @@ def turns(view: View, caller: Caller, request: SessionRequest) -> TurnList:
     return turnlist.turns(view, caller, _authorized(view, caller, request), masked=request.redact)
 
 
-def find(view: View, caller: Caller, request: SessionRequest, text: str) -> Occurrences:
-    """Say where a text occurs in a whole session."""
-    return occurrences.occurrences(view, _authorized(view, caller, request), text)
+def find(view: View, caller: Caller, request: SessionRequest, text: str, place: int) -> Occurrences:
+    """Say where a text occurs in a whole session, seen from a record of it."""
+    return occurrences.occurrences(view, _authorized(view, caller, request), text, place)
 
 
 def event(view: View, caller: Caller, request: EventRequest) -> EventPage:

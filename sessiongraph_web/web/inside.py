@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -119,19 +118,25 @@ class Found:
     following: str | None
 
 
-def find(occurring: Occurrences, page: SessionPage, looks: Parameters, at: int | None, links: Links) -> Found:
-    """Say what a text that was looked for in the whole session comes to, from the record that was asked for."""
-    query, ordinals, place = wanted(looks), occurring.ordinals, page.first_ordinal if at is None else at
-    before, behind = bisect_left(ordinals, place), bisect_right(ordinals, place)
+def place(page: SessionPage, at: int | None) -> int:
+    """Return the record that a reader of a page is at: the one that was asked for, else the first."""
+    return page.first_ordinal if at is None else at
+
+
+def find(occurring: Occurrences, page: SessionPage, looks: Parameters, place: int, links: Links) -> Found:
+    """Say what a text that was looked for in the whole session comes to, seen from a record."""
+    query = wanted(looks)
     to = jumps(page, {**looks, "find": [query]}, links)
+    following = next((ordinal for ordinal in occurring.onward if ordinal > place), None)
+    is_hit = place in occurring.onward and not occurring.loose
     return Found(
         query=query,
-        total=0 if occurring.loose else len(ordinals),
+        total=0 if occurring.loose else occurring.total,
         exact=occurring.exact,
-        number=before + 1 if before < behind and not occurring.loose else None,
-        ordinals=frozenset(ordinals[before : before + MOST_MARKED]),
-        previous=to(ordinals[before - 1]) if before else None,
-        following=to(ordinals[behind]) if behind < len(ordinals) else None,
+        number=occurring.before + 1 if is_hit else None,
+        ordinals=frozenset(occurring.onward[:MOST_MARKED]),
+        previous=None if occurring.previous is None else to(occurring.previous),
+        following=None if following is None else to(following),
     )
 
 

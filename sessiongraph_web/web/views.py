@@ -64,8 +64,9 @@ def _session_context(answer: SessionPage, asked: Asked) -> dict[str, Any]:
     kept = inside.kept(asked.looks)
     found = None
     if inside.wanted(asked.looks) and asked.settings.search:
-        occurring = asked.product.find(asked.caller, request, inside.wanted(asked.looks))
-        found = inside.find(occurring, answer, kept, request.at, asked.links)
+        place = inside.place(answer, request.at)
+        occurring = asked.product.find(asked.caller, request, inside.wanted(asked.looks), place)
+        found = inside.find(occurring, answer, kept, place, asked.links)
     return {
         "turns": turns,
         "focused": focused,
@@ -85,7 +86,7 @@ def _first_hit(answer: SessionPage, asked: Asked) -> str | None:
     occurring = asked.product.find(asked.caller, request, query)
     kept = {**links.without(asked.parameters, "log"), **inside.kept(asked.looks)}
     to = inside.jumps(answer, kept, asked.links)
-    return next(map(to, occurring.ordinals), None)
+    return next(map(to, occurring.onward), None)
 
 
 def _session_live(asked: Asked) -> live.Following:

@@ -47,14 +47,21 @@ def product(store: Path, log: Log) -> Iterator[SessionGraph]:
         yield product
 
 
-def _found(product: SessionGraph, log: Log, text: str) -> Occurrences:
-    return product.find(OWNER, SessionRequest(id=log.id), text)
+def _found(product: SessionGraph, log: Log, text: str, place: int = 0) -> Occurrences:
+    return product.find(OWNER, SessionRequest(id=log.id), text, place)
+
+
+def _all(product: SessionGraph, log: Log, text: str) -> list[int]:
+    """Return every record that is found, as a reader goes on from each to the next."""
+    found: list[int] = []
+    while onward := _found(product, log, text, found[-1] + 1 if found else 0).onward:
+        found += onward
+    return found
 
 
 @pytest.mark.parametrize("text", [WORD, f'"the {WORD}"', f"answer -{WORD}", "prompt answer", "greyheron", "-"])
 def test_it_finds_what_a_search_of_every_kind_finds(product: SessionGraph, log: Log, text: str) -> None:
     """The records are those of a search inside the session, in the order of the log, however many there are."""
-    found = _found(product, log, text)
     hits = []
     if text.strip("-"):
         searched = products.find(
@@ -69,7 +76,15 @@ def test_it_finds_what_a_search_of_every_kind_finds(product: SessionGraph, log: 
         )
         assert searched.next_cursor is None
         hits = [] if searched.loose else [hit.ordinal for hit in searched.entries]
-    assert found == Occurrences(ordinals=sorted(hits), loose=False, exact=True)
+    assert _all(product, log, text) == sorted(hits)
+    for place in (0, 1, 17, 200, 10_000, *hits[:3], *hits[-2:]):
+        before = [ordinal for ordinal in hits if ordinal < place]
+        assert _found(product, log, text, place) == Occurrences(
+            total=len(hits),
+            before=len(before),
+            previous=max(before, default=None),
+            onward=sorted(set(hits) - set(before))[: occurrences.MOST_ONWARD],
+        )
 
 
 def test_where_nothing_holds_all_of_it_its_parts_are_found(store: Path) -> None:
@@ -79,18 +94,7 @@ def test_where_nothing_holds_all_of_it_its_parts_are_found(store: Path) -> None:
     with products.indexed(store) as product:
         found = _found(product, log, "身份证")
     assert found.loose
-    assert len(found.ordinals) == 1
-
-
-def test_more_than_are_wanted_are_the_first_of_them(
-    product: SessionGraph, log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A session may hold a text more often than is kept: it is said, and the first ones are told."""
-    whole = _found(product, log, WORD).ordinals
-    monkeypatch.setattr(occurrences, "MOST", len(whole))
-    assert _found(product, log, WORD).exact
-    monkeypatch.setattr(occurrences, "MOST", 5)
-    assert _found(product, log, WORD) == Occurrences(ordinals=whole[:5], loose=False, exact=False)
+    assert (found.total, len(found.onward)) == (1, 1)
 
 
 def test_what_was_appended_is_found_once_it_is_indexed(store: Path, log: Log) -> None:
@@ -98,14 +102,14 @@ def test_what_was_appended_is_found_once_it_is_indexed(store: Path, log: Log) ->
     path = log.write(store)
     other = Log("/w/a").turn(WORD, WORD)
     with products.indexed(store) as product:
-        before = _found(product, log, WORD).ordinals
+        before = _all(product, log, WORD)
         other.write(store)
         products.refresh(product)
         log.turn(f"one more {WORD}", "answer")
         log.append(path)
         products.refresh(product)
-        after = _found(product, log, WORD).ordinals
-        assert len(_found(product, other, WORD).ordinals) == 2
+        after = _all(product, log, WORD)
+        assert len(_all(product, other, WORD)) == 2
     assert after[: len(before)] == before
     assert len(after) == len(before) + 1
 
