@@ -48,8 +48,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("turnlist", "occurrences", "reads", "lists", "following"),
     ),
     "showing": (
-        *("eventtypes", "facts", "terminal", "screen", "markup", "attached", "bodies", "cards", "toolcards", "transcripts"),
-        *("days", "pictures", "family", "relations", "presentation", "console"),
+        *("eventtypes", "facts", "terminal", "screen", "markup", "attached", "bodies", "cards", "toolcards"),
+        *("transcripts", "days", "pictures", "family", "relations", "presentation", "console"),
     ),
     "leaving": (
         *("entrynames", "inert", "logtext", "zipstream", "packing", "exportmarkdown", "exporttext", "export"),
@@ -62,5 +62,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("web.cells", "web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin"),
         *("web.offline", "web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
     ),
-    "command line": ("demo", "rehearsal", "web.server", "commands", "shell", "granting", "lending", "cli", "__main__"),
+    "command line": (
+        *("demo", "rehearsal", "web.server", "commands", "shell", "granting", "lending", "cli", "__main__"),
+    ),
 }
