@@ -20,7 +20,7 @@ from tests.asgi import Answer, ask, bearer
 from tests.builders import Log
 from tests.world import FOREIGN, HOME, HOME_WORD, World, two_workspaces
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Api:
@@ -54,9 +54,9 @@ def strictly(body: bytes) -> Any:
     return value
 
 
-@pytest_asyncio.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    world = two_workspaces(tmp_path)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
+    world = two_workspaces(tmp_path_factory.mktemp("api"))
     hostile = Log(HOME, id="session-" + "e" * 32)
     hostile.raw(
         b'{"type":"user/message","seq":0,"time":1e300,"data":{"content":[{"type":"text","text":'
@@ -70,6 +70,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
     datasette = world.build().serve()
     await datasette.invoke_startup()
     yield Api(world, datasette)
+    await datasette.invoke_shutdown()
 
 
 TWINS = (
