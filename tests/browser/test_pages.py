@@ -190,6 +190,18 @@ def test_a_chosen_scheme_stays(site: Site) -> None:
         assert page.locator("theme-switch button").inner_text() == "Dark"
 
 
+def test_a_set_says_how_much_it_is_where_it_is_asked(site: Site) -> None:
+    """The answer stands in place of the question; without scripts the question leads to it."""
+    with site.page() as page:
+        for path in ("/timeline", f"/search?q={HOME_WORD}"):
+            page.goto(path)
+            page.click("set-size a")
+            expect(page.locator("set-size")).to_have_text(re.compile(r"^[\d.]+ KiB of logs, as they are stored$"))
+    with site.page("/timeline", java_script_enabled=False) as page:
+        page.click("set-size a")
+        page.wait_for_url("**/export.zip?preview=1*")
+
+
 def test_kinds_of_cards_can_be_hidden(site: Site) -> None:
     """A box at the head of the transcript hides the cards of a kind."""
     with site.page() as page:
