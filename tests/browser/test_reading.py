@@ -55,6 +55,19 @@ def test_a_hit_opens_at_its_event_and_back_returns(site: Site) -> None:
         until(page, f"Math.abs(scrollY - {before}) < 4")
 
 
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_what_is_found_is_under_no_bar(site: Site, width: int) -> None:
+    """The bar of the search stands below the page's own, whole, and the hit below both."""
+    with site.page(viewport={"width": width, "height": 780}, locale="en") as page:
+        page.goto(f"/sessions/{site.ids['long']}?find={NEEDLE}")
+        page.wait_for_timeout(300)  # until the window stands where the address says
+        boxes = [page.locator(one).bounding_box() for one in ("header.top", "nav.found", ":target")]
+        top, found, hit = boxes
+        assert top["y"] + top["height"] <= found["y"] + 1
+        assert found["y"] + found["height"] <= hit["y"] + 1, boxes
+        assert hit["y"] < 780
+
+
 def test_folds_open_and_close_together(site: Site) -> None:
     """One button opens every card, and closes it again."""
     with site.page(f"/sessions/{site.ids['long']}") as page:
