@@ -58,9 +58,9 @@ class Assembler:
         return units
 
     def finish(self) -> list[Unit]:
-        """Return the fault for a line that the end of the file left open, if any."""
+        """Return the fault for a line that the end of the file left open, or for a file without any line."""
         if not self._open_bytes:
-            return []
+            return [self._fault("bad_header", "there is no header", 0, None)] if self._before_header else []
         if self._before_header and not b"".join(self._open).removeprefix(lines.BOM).startswith(b"{"):
             return [self._fault("bad_header", "the first line is not a header", self._open_offset, 1)]
         message = f"the last line, begun at byte {self._open_offset}, is incomplete"
@@ -85,7 +85,7 @@ class Assembler:
         return units
 
     def _frame_end(self, offset: int, end: int | None, first_ordinal: int) -> FrameEnd:
-        clean = not self._open_bytes and not self._damaged
+        clean = not self._open_bytes and not self._damaged and not self._before_header
         return FrameEnd(offset, end or offset, first_ordinal, self._ordinal, self._line, clean, self._next_seq)
 
     def _take_damage(self, damage: frames.Damage) -> list[Unit]:

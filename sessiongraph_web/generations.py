@@ -90,7 +90,9 @@ def _to_newest(kind: str, data: dict[str, Any]) -> None:
     if kind != "tool/result" or not isinstance(content, list) or len(content) != 1:
         return
     block = content[0]
-    if isinstance(block, dict) and block.get("type") == "tool-result" and isinstance(block.get("content"), list):
+    if not isinstance(block, dict) or block.get("type") != "tool-result":
+        return
+    if isinstance(block.get("content"), list | str):
         message |= {key: item for key, item in block.items() if key != "type"} | {"role": "tool"}
 
 

@@ -124,12 +124,9 @@ def _behind(
 
 
 def peek_header(path: Path, limits: Limits = Limits()) -> Header | Fault:
-    """Read the first frame only and return the header, or the fault that says why there is none."""
-    with closing(read(path, limits=limits, until=1)) as units:
-        for unit in units:
-            if isinstance(unit, Header | Fault):
-                return unit
-    return Fault("bad_header", "the first frame holds no header", 0)
+    """Return the header, or the fault that says why there is none, reading no frame behind the one it ends in."""
+    with closing(read(path, limits=limits)) as units:
+        return next(unit for unit in units if isinstance(unit, Header | Fault))
 
 
 def fingerprint(path: Path, offset: int) -> str:

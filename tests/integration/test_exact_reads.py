@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from sessiongraph_web import filters, logs, presentation, reading
-from sessiongraph_web.access import OWNER
+from sessiongraph_web.access import OWNER, workspaces
 from sessiongraph_web.answers import EventView, SessionPage
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.operations import SessionGraph
 from tests import products
-from tests.builders import Log
+from tests.builders import Log, compress, skippable
 from tests.shared import SHARED, shared_folders
 
 GENUINE = (
@@ -192,6 +192,25 @@ def test_reads_are_the_same_without_an_index(
 
     def check(pair: Pair) -> None:
         assert pair.check() > 0
+
+    _pair(store, tmp_path, check)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5])
+def test_a_header_behind_empty_frames_or_in_several_opens_its_session(
+    pieces: int, store: Path, tmp_path: Path
+) -> None:
+    """However its beginning is cut into frames, a session is its workspace's, with an index and without."""
+    log = Log("/w/a").turn("question", "answer")
+    header = log.frames[0]
+    step = -(-len(header) // pieces)
+    cut = [compress(header[at : at + step]) for at in range(0, len(header), step)]
+    log.store(store, skippable(b"x") + compress(b"") + b"".join(cut) + log.to_bytes(first=1))
+
+    def check(pair: Pair) -> None:
+        assert pair.check() == len(log.events)
+        for product in (pair.indexed, pair.bare):
+            assert product.session(workspaces("/w/a"), _named(log.id, _only(store))).session.cwd == "/w/a"
 
     _pair(store, tmp_path, check)
 

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from sessiongraph_web import logs, schema
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.models import Event, Fault, FrameEnd, Header, Resume, Unit
-from tests.builders import Log, compress, line
+from tests.builders import Log, blocks, compress, line, skippable
 
 BOTH = pytest.mark.parametrize("detail", ["full", "index"])
 STORED = pytest.mark.parametrize("compressed", [True, False])
@@ -362,7 +363,39 @@ def test_a_log_in_another_folder_says_so(store: Path, detail: logs.Detail) -> No
     assert [unit.cwd for unit in units if isinstance(unit, Header)] == ["/w/a"]
 
 
-def test_peeking_reads_the_first_frame(store: Path) -> None:
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda header: skippable(b"x") + skippable(b"") + compress(header),
+        lambda header: compress(b"") + blocks(b"") + compress(header),
+        lambda header: compress(b"\r\n\n") + compress(header),
+        lambda header: compress(b"\xef\xbb\xbf") + compress(header),
+        lambda header: compress(header[:20]) + skippable(b"x") + compress(header[20:]),
+    ],
+    ids=["skippable", "empty", "blank", "mark", "split"],
+)
+def test_peeking_finds_the_header_however_frames_are_cut(store: Path, cut: Callable[[bytes], bytes]) -> None:
+    """The first line is the header, whatever frames precede it and however many it fills."""
+    log = Log(id="one").turn("x", "y")
+    path = log.store(store, cut(log.frames[0]) + log.to_bytes(first=1))
+    peeked = logs.peek_header(path)
+    assert isinstance(peeked, Header)
+    assert (peeked.id, peeked.cwd) == ("one", "/w/a")
+    assert not any(isinstance(unit, Fault) for unit in logs.read(path))
+
+
+@BOTH
+@pytest.mark.parametrize("stored", [skippable(b"x"), compress(b""), compress(b"\n \r\n") + compress(b"\n")])
+def test_a_file_without_a_line_has_no_header(store: Path, detail: logs.Detail, stored: bytes) -> None:
+    """What holds no line says so, and is read from its start when it has grown."""
+    path = Log().store(store, stored)
+    ends = [unit for unit in logs.read(path, detail=detail) if isinstance(unit, FrameEnd)]
+    faults = [unit for unit in logs.read(path, detail=detail) if isinstance(unit, Fault)]
+    assert [(fault.code, fault.message) for fault in faults] == [("bad_header", "there is no header")]
+    assert not any(end.clean for end in ends)
+
+
+def test_peeking_reads_no_further_than_the_header(store: Path) -> None:
     """A header is found without reading on; a log without one says why."""
     log = Log(id="one").turn("x", "y")
     header = logs.peek_header(log.write(store))

@@ -10,7 +10,7 @@ import pytest
 from sessiongraph_web import logs
 from sessiongraph_web.models import SURFACE_TYPES, Event, InvalidSurface, Replace
 from sessiongraph_web.surface import Change, Fold, Node, classify
-from tests.builders import Log
+from tests.builders import Log, compress, line
 from tests.summaries import Summary, summarise
 
 
@@ -131,6 +131,23 @@ def test_after_damage_a_replacement_takes_what_is_left() -> None:
     assert ([node.seq for node in change.shadowed], _seqs(fold)) == ([1], [0, 4, 3])
     change = fold.push(_event(5, surface_op=Replace(2, 2), source_event_seqs=[2]))
     assert (change.shadowed, _seqs(fold), fold.fault) == ((), [0, 4, 3, 5], None)
+
+
+@pytest.mark.parametrize("version", [0, 3, 4])
+def test_a_rewrite_of_a_result_may_be_a_mere_string(store: Path, version: int) -> None:
+    """Content is content, whether it is blocks or a string."""
+    log = Log(version=version)
+    log.call("c", "bash")
+    first = log.result("c", "long output", message_id="m")
+    log.result("c", "[removed]", replaces=first, message_id="m")
+    rewritten = log.events[-1]["data"]["message"]
+    (rewritten if version == 4 else rewritten["content"][0])["content"] = "[removed]"
+    summary = summarise(log.store(store, compress(line(log.header) + b"".join(map(line, log.events)))))
+    assert summary.fold.fault is None
+    assert [text.text for event, text in summary.texts if event.type == "tool/result"] == [
+        "long output",
+        "[removed]",
+    ]
 
 
 def test_a_rewrite_of_a_result_may_change_its_content_only(store: Path) -> None:
