@@ -20,9 +20,10 @@ from tests.integration.test_entrypoint import BARE, FLAGS, PLUGINS, ROOT, enviro
 from tests.world import home_only
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that is built from the source archive, unpacked as an installer does."""
+    tmp_path = tmp_path_factory.mktemp("packaging")
     _build(ROOT, "sdist", tmp_path / "built")
     (archive,) = (tmp_path / "built").glob("*.tar.gz")
     with tarfile.open(archive) as source:
