@@ -16,6 +16,7 @@ from sessiongraph_web.sight import Sight
 
 _NAME: Final = re.compile(r"session(?:\.v([1-9][0-9]*))?\.jsonl(\.zstd)?", re.ASCII)
 _LOG_LIKE: Final = re.compile(r".+\.jsonl(\..+)?", re.ASCII | re.IGNORECASE | re.DOTALL)
+_MAX_VERSION: Final = 2**53 - 1  # a greater one can be named, and neither stored nor stated by a header
 LOCK: Final = "session.lock"
 _TRANSIENT: Final = ".tmp"
 _SPELLED: Final = "\\x"  # how a byte that is no text begins in a path as it is shown
@@ -94,7 +95,7 @@ def locate(store: Path, relative: str, log_id: int) -> Path:
 def named_version(name: str) -> int | None:
     """Return the generation that a log's file name states, or None for a name that is none of a log."""
     found = _NAME.fullmatch(name)
-    return int(found[1] or 0) if found else None
+    return min(int(found[1] or 0), _MAX_VERSION) if found else None
 
 
 class _Walk:
@@ -131,13 +132,13 @@ class _Walk:
             return
         candidates = []
         for entry in entries:
-            name = _NAME.fullmatch(entry.name)
-            if name is None:
+            version = named_version(entry.name)
+            if version is None:
                 self._skip_stray(entry)
                 continue
             facts = self._candidate(entry)
             if facts is not None:
-                candidates.append((int(name[1] or 0), name[2] is not None, entry, facts))
+                candidates.append((version, entry.name.endswith(".zstd"), entry, facts))
         candidates.sort(key=lambda candidate: candidate[:2])
         for version, compressed, entry, facts in candidates[-1:]:
             relative, log_id = self._place(entry.path)

@@ -210,7 +210,7 @@ class LogReader:
             if event is not None:
                 return [event]
             events = self.events(_beginning(stretch), stretch.end)
-            found |= {event.ordinal: event for event in events if _carries(event, seq)}
+            found |= {event.ordinal: event for event in events if carries(event, seq)}
         return [found[ordinal] for ordinal in sorted(found)]
 
     def _where_expected(self, stretch: Stretch, seq: int) -> Event | None:
@@ -218,7 +218,7 @@ class LogReader:
         if stretch.first_seq is None or not self.map.is_regular(stretch):
             return None
         event = next(self.events(_beginning(stretch, seq - stretch.first_seq)), None)
-        return event if event and _carries(event, seq) else None
+        return event if event and carries(event, seq) else None
 
     def _partners(self, events: list[Event]) -> dict[int, int]:
         """Return {ordinal: ordinal of its partner} for calls and results: on the page by call id, both ways;
@@ -358,5 +358,6 @@ def _sources(event: Event) -> list[int]:
     return [] if sources is None or isinstance(sources, InvalidSurface) else sources
 
 
-def _carries(event: Event, seq: int) -> bool:
+def carries(event: Event, seq: int) -> bool:
+    """Say whether a seq is an event's own, or one of those that a packed row stands for."""
     return event.seq is not None and event.seq <= seq < event.seq + event.count

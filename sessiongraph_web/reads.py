@@ -183,9 +183,13 @@ def _heard(
 
 
 def _target(reader: LogReader, request: EventRequest) -> Event:
-    """Return the event that was asked for: by its position, else the first that carries the seq."""
+    """Return the event that was asked for: by its position, else the first that carries the seq; a seq beside a
+    position must be one that the event there carries."""
     if request.ordinal is not None:
-        return reader.at(request.ordinal)
+        found = reader.at(request.ordinal)
+        if request.seq is None or reading.carries(found, request.seq):
+            return found
+        raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
     if request.seq is None:
         raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
     return reader.at(reader.ordinals_of_seq(request.seq)[0])

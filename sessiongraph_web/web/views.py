@@ -13,7 +13,7 @@ import msgspec
 from sessiongraph_web import days, family, filters, pictures, presentation, relations, wording
 from sessiongraph_web.answers import EventPage, Lineage, SearchPage, SessionPage, TimelinePage, WorkspaceList
 from sessiongraph_web.corpus import log_limits
-from sessiongraph_web.errors import SessionGraphError, not_found
+from sessiongraph_web.errors import not_found
 from sessiongraph_web.grants import Selection, Shared, ShareOffer
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.models import Instant
@@ -104,10 +104,7 @@ def _event(asked: Asked) -> EventPage:
     if asked.variables["seq"] != "-":
         given = {**given, "seq": [asked.variables["seq"]]}
     request = filters.parse_event(asked.variables["id"], given, asked.settings)
-    answer = asked.product.event(asked.caller, request)
-    if request.seq is not None and answer.target.seq != request.seq:
-        raise SessionGraphError("SESSION_QUERY_EVENT_NOT_FOUND")
-    return answer
+    return asked.product.event(asked.caller, request)
 
 
 def _event_context(answer: EventPage, _asked: Asked) -> dict[str, Any]:

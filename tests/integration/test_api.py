@@ -67,6 +67,7 @@ async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
     world.write("hostile", hostile)
     for cwd in (HOME, "/w/elsewhere"):
         world.write(f"twin {cwd}", Log(cwd, id="session-" + "f" * 32).turn("twice", "here"))
+    world.write("old", Log("/w/elsewhere", version=0).turn("what is packed?", "an answer of a few pieces"))
     datasette = world.build().serve()
     await datasette.invoke_startup()
     yield Api(world, datasette)
@@ -94,6 +95,7 @@ ERRORS = (
     ("/search.json?q=a&cursor=forged", 400, "SESSION_QUERY_INVALID_CURSOR"),
     ("/sessions/nowhere.json", 404, "SESSION_QUERY_SESSION_NOT_FOUND"),
     ("/sessions/{home}/events/99999.json", 404, "SESSION_QUERY_EVENT_NOT_FOUND"),
+    ("/sessions/{home}/events/2.json?ordinal=3", 404, "SESSION_QUERY_EVENT_NOT_FOUND"),
     ("/sessions/{home}/events/1.json?before=51", 400, "SESSION_QUERY_INVALID_WINDOW"),
     ("/sessions/session.json", 404, "SESSION_QUERY_SESSION_NOT_FOUND"),
 )
@@ -188,6 +190,23 @@ async def test_hostile_text_stays_json(api: Api) -> None:
     page = await api.json(_url(api, "/sessions/{hostile}.json"))
 
     assert page["events"][0]["data"]["content"][0]["text"] == "lone � and � odd"
+
+
+async def test_every_number_of_an_old_log_has_an_address(api: Api) -> None:
+    """A packed row stands for several events, each of which is found by its number, as sources name them."""
+    answers = [await api.json(_url(api, f"/sessions/{{old}}/events/{seq}.json")) for seq in range(12)]
+    rows = [(found["target"]["ordinal"], found["target"]["type"]) for found in answers]
+    sources = next(
+        found["trace"]["source_event_seqs"] for found in answers if found["trace"]["source_event_seqs"]
+    )
+
+    assert rows[4:] == [
+        *((4, "assistant/chunk"), *[(5, "text-chunks")] * 4, (6, "assistant/chunk"), (7, "assistant/message")),
+        (8, "step/end"),
+    ]
+    assert sources == [4, 5, 6, 7, 8, 9]
+    again = await api.json(_url(api, "/sessions/{old}/events/7.json?ordinal=5"))
+    assert again["target"] == answers[7]["target"]
 
 
 async def test_several_logs_of_one_id_are_offered(api: Api) -> None:

@@ -38,6 +38,18 @@ def texts(store: Path) -> list[str]:
     ]
 
 
+def test_a_generation_that_no_database_holds_stops_no_run(store: Path) -> None:
+    """A log with an absurd number in its name or header is indexed, and so are the others."""
+    Log("/w/a").turn("hello", "world").write(store)
+    named = Log("/w/a").turn("hello", "named")
+    named.store(store, named.to_bytes(), f"session.v{'9' * 30}.jsonl.zstd")
+    stated = Log("/w/a")
+    stated.frames[0] = stated.frames[0].replace(b'"version":4', b'"version":' + b"9" * 30)
+    stated.turn("hello", "stated").write(store)
+    assert counts(run(store)) == (3, 0, 0, 0, 0)
+    assert {"world", "named", "stated"} <= set(texts(store))
+
+
 def test_a_second_run_reads_nothing(store: Path) -> None:
     """Unchanged logs are skipped unopened."""
     Log("/w/a").turn("hello", "world").write(store)

@@ -99,6 +99,15 @@ def test_the_highest_generation_wins(store: Path) -> None:
     ]
 
 
+def test_a_generation_beyond_all_numbers_is_the_newest(store: Path) -> None:
+    """A name may state a generation that nothing can store; it is read as the greatest that can be."""
+    written = Log(id="one").write(store)
+    written.with_name(f"session.v{'9' * 200}.jsonl.zstd").write_bytes(written.read_bytes())
+    (found,) = logs.discover(store).logs
+    assert (found.version, found.path.parent.name, found.path.name[:10]) == (2**53 - 1, "one", "session.v9")
+    assert _codes(list(logs.read(found.path))) == ["version_mismatch"]
+
+
 def test_names_that_are_no_logs(store: Path) -> None:
     """Names that dsh ignores are reported where they look like logs; transient files and locks are not."""
     folder = Log(id="one").write(store).parent
