@@ -105,6 +105,13 @@ def streamed(stream: object) -> tuple[str, Mapping[str, Any]]:
     return "".join(pieces), failure
 
 
+def piece(event: EventView) -> str:
+    """Return the text of one piece of an answer, as generation 0 logs it."""
+    packed = "".join(text for text in loose.items(event.data.get("texts")) if isinstance(text, str))
+    names = ("chunk.text", "chunk.delta")
+    return packed or next(filter(None, (loose.string(loose.at(event.data, name)) for name in names)), "")
+
+
 def usage(value: object) -> str | None:
     """Return what an answer cost in tokens."""
     used = loose.mapping(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sessiongraph_web import bodies, eventtypes, facts, loose, markup, outcomes, reasons, toolcards, wording
@@ -52,7 +52,7 @@ class _Teller:
         self._results = {facts.call_id(e): e for e in events if e.type == "tool/result" and facts.call_id(e)}
         self._prompted = {loose.string(e.data.get("id")) for e in events if e.type == "user/message"}
         self._attempted = {e.turn for e in events if e.type == "assistant/attempt"}
-        self._answered = {e.turn for e in events if e.type == "assistant/message"}
+        self._pieces = _unfinished(events)
         self._done = {loose.string(e.data.get("commandId")): e for e in events if e.type == "command/done"}
         self._children = {child.id: child for child in (*page.children, *page.named) if child.id}
         self._ran = {loose.string(e.data.get("commandId")) for e in events if e.type == "command/run"}
@@ -248,14 +248,10 @@ class _Teller:
         yield self._folded(event, "attempt", gettext("Failed attempt"), text or about, about=about)
 
     def _partial(self, event: EventView) -> Iterator[Card]:
-        if event.turn in self._answered:
-            return
-        text = "".join(piece for piece in loose.items(event.data.get("texts")) if isinstance(piece, str))
-        chunk = loose.string(loose.at(event.data, "chunk.text")) or loose.string(
-            loose.at(event.data, "chunk.delta")
-        )
-        if text or chunk:
-            yield self._folded(event, "attempt", gettext("Unfinished answer"), text or chunk or "")
+        """Yield an answer that never came whole, where its first piece stands."""
+        text = self._pieces.get(event.ordinal)
+        if text:
+            yield self._folded(event, "attempt", gettext("Unfinished answer"), text)
 
     def _call(self, event: EventView) -> Iterator[Card]:
         result = self._results.get(facts.call_id(event))
@@ -385,6 +381,23 @@ def _damaged(note: DamageNote) -> str:
     return gettext(
         "%(problem)s (byte %(offset)s, line %(line)s)", problem=message, offset=note.offset, line=note.line
     )
+
+
+def _unfinished(events: Sequence[EventView]) -> dict[int, str]:
+    """Join the pieces of each answer that has no message, by the ordinal of the first one that holds text."""
+    answered = {_step(event) for event in events if event.type == "assistant/message"}
+    first: dict[tuple[int | None, int | None], int] = {}
+    found: dict[int, str] = {}
+    for event in events:
+        text = facts.piece(event) if eventtypes.shown(event.type).how == "partial" else ""
+        if text and _step(event) not in answered:
+            ordinal = first.setdefault(_step(event), event.ordinal)
+            found[ordinal] = found.get(ordinal, "") + text
+    return found
+
+
+def _step(event: EventView) -> tuple[int | None, int | None]:
+    return event.turn, loose.integer(event.data.get("step"))
 
 
 def _number(group: list[EventView]) -> int | None:

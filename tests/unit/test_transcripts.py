@@ -422,6 +422,20 @@ def test_output_that_is_json_on_one_line_is_laid_out() -> None:
         assert card.sections[-1].body.html.striptags().replace(" ", "") == text.strip().replace(" ", "")
 
 
+def test_the_pieces_of_an_unfinished_answer_are_one_card() -> None:
+    """However they are packed; of a turn that was answered before, what its last step had said is shown too."""
+    step = {"turn": 1, "step": 2}
+    whole = event("assistant/message", {"turn": 1, "step": 1, "message": {"content": "first"}}, 1)
+    cards = told(
+        event("text-chunks", {"turn": 1, "step": 1, "texts": ["fir", "st"]}, 0),
+        whole,
+        event("assistant/chunk", step | {"chunk": {"type": "block-start"}}, 2),
+        event("text-chunks", step | {"texts": ["Start", "ing "]}, 3),
+        event("text-chunks", step | {"texts": ["slowly"]}, 4),
+    )
+    assert [brief(card)[-1] for card in cards if isinstance(card, Folded)] == ["Starting slowly"]
+
+
 def test_a_seed_without_inheritance_is_a_resume() -> None:
     """The same event marks a fork's border and a resumed log."""
     (card,) = told(event("session/end-seed", {}))
