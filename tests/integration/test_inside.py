@@ -175,6 +175,27 @@ async def test_finding_goes_from_hit_to_hit_over_all_pages(site: Site) -> None:
     assert seen == list(HITS)
 
 
+async def test_of_two_logs_with_one_id_each_is_searched_alone(tmp_path: Path) -> None:
+    """Finding inside one of them opens its own first hit, counts its own, and stays with it."""
+    world = World(tmp_path / "sessions", tmp_path / "index")
+    for number, cwd in enumerate((HOME, "/w/b")):
+        log = Log(cwd, id="session-twin").turn("plain", "answer")
+        for _ in range(number + 1):
+            log.turn(WORD, "answer")
+        world.write(cwd, log)
+    datasette = world.build().serve()
+    await datasette.invoke_startup()
+    site = Site(world, datasette)
+    for number, log_id in enumerate(world.log_ids.values()):
+        first = await site.get(f"/sessions/session-twin?log={log_id}&find={WORD}")
+        assert first.status == 302
+        url = first.header("location") or ""
+        assert f"log={log_id}" in url
+        total = "1 match" if number == 0 else "2 matches"
+        assert f"1 of {total} for" in (await site.get(url.partition("#")[0])).text
+    await datasette.invoke_shutdown()
+
+
 async def test_what_is_not_there_is_said(site: Site) -> None:
     """A search without a hit stays where the reader is and says so."""
     page = await site.page(find="greyheron")
