@@ -372,7 +372,9 @@ def _name_the_rest(file: File, damage: Damage, following: int | None) -> Damage:
     """Give damage its right name, now that it is known what follows."""
     offset = damage.offset
     if not file.at(offset, min(4, file.size - offset)).strip(b"\0"):
-        if following is not None or _only_zeros(file, offset):
+        if following is not None:
+            return Damage("padding", f"zeros from byte {offset} to byte {following}", offset)
+        if _only_zeros(file, offset):
             return _padding(file, offset)
     elif following is None and offset == 0 and not MAGIC.startswith(file.at(0, 4)):
         return Damage("not_zstd", "the file is not zstd, whatever its name says", 0)

@@ -17,7 +17,7 @@ TEMPLATES: Final = (
     # what is wrong in a log
     N_("the file is empty"),
     N_("the file is not zstd, whatever its name says"),
-    N_("the first frame holds no header"),
+    N_("there is no header"),
     N_("the first line is not a header"),
     N_("a second header"),
     N_("the header has no id"),
@@ -45,6 +45,9 @@ TEMPLATES: Final = (
     N_("Extra data"),
     N_("Unterminated string starting at"),
     N_("Invalid control character at"),
+    N_("Invalid \\escape"),
+    N_("Invalid \\uXXXX escape"),
+    N_("%(token)s is no number"),
     N_("not a JSON object"),
     N_("nested deeper than %(levels)s levels"),
     N_("an event without a type"),
@@ -59,6 +62,7 @@ TEMPLATES: Final = (
     N_("the frame at byte %(offset)s needs a window of %(window)s bytes; the limit is %(limit)s"),
     N_("%(lost)s bytes from byte %(offset)s on hold no whole frame"),
     N_("zeros from byte %(offset)s on (the file has %(size)s)"),
+    N_("zeros from byte %(offset)s to byte %(end)s"),
     # what became of a file
     N_("This log cannot be read: %(reason)s."),
     N_("nothing could be read"),
