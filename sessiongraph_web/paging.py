@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sessiongraph_web import cursors
+from sessiongraph_web import cursors, literal
 from sessiongraph_web.access import Caller
 from sessiongraph_web.errors import SessionGraphError
 
@@ -23,7 +23,7 @@ class Paging:
     """
 
     def __init__(self, operation: str, caller: Caller, request: Any, epoch: Any, *, key: bytes) -> None:
-        plain = {name: getattr(request, name) for name in request.__slots__ if name != "cursor"}
+        plain = {name: _normal(getattr(request, name)) for name in request.__slots__ if name != "cursor"}
         self._key = key
         self._bound = _digest([operation, caller.key, plain])
         self._epoch = _digest(epoch)[:_EPOCH_LENGTH]
@@ -43,6 +43,14 @@ class Paging:
         if payload.get("epoch") != self._epoch:
             raise SessionGraphError("SESSION_QUERY_STALE_CURSOR", cursor=self.cursor(offset))
         return offset
+
+
+def _normal(value: Any) -> Any:
+    """Return a value of a request so that equal questions are equal: neither the order of several values nor the
+    white space round words asks for anything else."""
+    if isinstance(value, tuple):
+        return sorted(value)
+    return literal.collapse(value).strip(" ") if isinstance(value, str) else value
 
 
 def _digest(value: Any) -> str:

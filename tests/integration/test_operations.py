@@ -158,6 +158,37 @@ def test_a_cursor_is_bound_to_what_it_was_made_for(operation: str, store: Path, 
     assert stale == "SESSION_QUERY_STALE_CURSOR"
 
 
+@pytest.mark.parametrize(
+    ("query", "given", "fits"),
+    [
+        ("  needle \u3000 again\t", {}, True),
+        ("needle again", {"kinds": "assistant,user", "workspace": ["/w/b", "/w/a"]}, True),
+        ("needle again", {"kinds": ["assistant", "user", "user"], "workspace": ["/w/a", "/w/b", "/w/a"]}, True),
+        ("Needle again", {}, False),
+        ("again needle", {}, False),
+        ("needle again", {"workspace": ["/w/a"]}, False),
+        ("needle again", {"workspace": ["/w/a", "/w/b", "/w/b "]}, False),
+        ("needle again", {"limit": 3}, False),
+    ],
+)
+def test_a_cursor_fits_whatever_asks_the_same(
+    query: str, given: dict[str, Any], fits: bool, store: Path, tmp_path: Path
+) -> None:
+    """White space round words and the order of values ask for nothing else; their case, and the limit, do."""
+    _words(store, "/w/a", 2)
+    _words(store, "/w/b", 2)
+    asked: dict[str, Any] = {"kinds": "user,assistant", "workspace": ["/w/a", "/w/b"], "limit": 2}
+    with products.indexed(store, tmp_path / "index") as product:
+        first = find(product, "needle again", **asked)
+        again: dict[str, Any] = {**asked, **given, "cursor": first.next_cursor}
+        if fits:
+            second = find(product, query, **again)
+            ids = [hit.session.id for page in (first, second) for hit in page.sessions]
+            assert len(set(ids)) == len(ids) == 4
+        else:
+            assert code_of(lambda: find(product, query, **again)) == "SESSION_QUERY_INVALID_CURSOR"
+
+
 def test_others_growth_does_not_end_a_cursor_inside_a_session(store: Path, tmp_path: Path) -> None:
     """A search inside one session goes on while others of its workspace grow, but not when it grows itself."""
     log = Log("/w/a")
