@@ -54,7 +54,7 @@ class SessionSummary(Answer, frozen=True, kw_only=True):
     damage: int = 0
     surface_fault: str | None = None
     open_turn: bool = False
-    duplicate: bool = False  # the owner alone is told that the id occurs twice
+    duplicate: bool = False  # several logs that the caller may see carry the id
 
 
 def session_summary(row: Mapping[str, Any], *, cwd: str | None, **beside: Any) -> SessionSummary:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,22 +176,26 @@ class View:
         return self.summaries(caller, [located])[0]
 
     def summaries(self, caller: Caller, found: Sequence[Located]) -> list[SessionSummary]:
-        """Return the summaries of many sessions, their parents looked up together."""
+        """Return the summaries of many sessions, their parents and twins looked up together."""
         parents = {located.row["parent_session"] for located in found} - {None}
-        visible = {located.id for located in self._visible(caller, self.headers.named(parents, caller))}
-        return [self._summary(caller, located, visible) for located in found]
+        carried = self.carried(caller, parents | {located.id for located in found})
+        return [self._summary(located, carried) for located in found]
 
-    def _summary(self, caller: Caller, located: Located, visible: Container[str]) -> SessionSummary:
+    def carried(self, caller: Caller, session_ids: Collection[str]) -> Counter[str]:
+        """Count the visible logs that carry each of these ids."""
+        return Counter([found.id for found in self._visible(caller, self.headers.named(session_ids, caller))])
+
+    def _summary(self, located: Located, carried: Counter[str]) -> SessionSummary:
         row = self._told(located)
         parent = row["parent_session"]
-        seen = parent in visible
+        seen = parent in carried
         return session_summary(
             row,
             cwd=located.cwd,
             parent_session=parent if seen else None,
             parent_elsewhere=parent is not None and not seen,
             live=self.locks.is_held(located.path),
-            duplicate=caller.is_owner and row["state"] == "duplicate",
+            duplicate=carried[located.id] > 1,
         )
 
     def damage(self, located: Located) -> list[DamageNote]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import msgspec
 from sessiongraph_web import access, catalog, schema, tokenizer
 from sessiongraph_web import search as searching
 from sessiongraph_web.access import Caller
-from sessiongraph_web.answers import IndexNote, SearchPage, TimelinePage, WorkspaceList
+from sessiongraph_web.answers import IndexNote, SearchPage, SessionHit, TimelinePage, WorkspaceList
 from sessiongraph_web.corpus import View
 from sessiongraph_web.errors import SessionGraphError, invalid_parameter
 from sessiongraph_web.filters import SearchRequest, StatusRequest, TimelineRequest
@@ -47,7 +47,17 @@ def search(
             live=_Liveness(view),
             stop=stop,
         )
-    return msgspec.structs.replace(found, next_cursor=paging.cursor(next_offset))
+    hits = _marked(found.sessions, view.carried(caller, {hit.session.id for hit in found.sessions}))
+    return msgspec.structs.replace(found, sessions=hits, next_cursor=paging.cursor(next_offset))
+
+
+def _marked(hits: list[SessionHit], carried: Mapping[str, int]) -> list[SessionHit]:
+    """Mark the sessions whose id several logs carry, so that their addresses say which is meant."""
+    replace = msgspec.structs.replace
+    return [
+        replace(hit, session=replace(hit.session, duplicate=True)) if carried[hit.session.id] > 1 else hit
+        for hit in hits
+    ]
 
 
 def timeline(view: View, caller: Caller, request: TimelineRequest, note: IndexNote, key: bytes) -> TimelinePage:
