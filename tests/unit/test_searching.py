@@ -52,6 +52,17 @@ def test_kinds_are_one_click_away_with_their_counts() -> None:
     ]
 
 
+def test_without_its_session_a_list_of_entries_is_one_of_sessions() -> None:
+    """Dropping the last session drops the flat list with it; dropping one of two keeps it."""
+    (one,) = describe(found(), {"q": ["a"], "session": ["s1"], "group": ["none"]}, Links()).chips
+    two = describe(found(), {"q": ["a"], "session": ["s1", "s2"], "group": ["none"]}, Links()).chips
+    assert one.url == "/search?q=a"
+    assert [chip.url for chip in two] == [
+        "/search?q=a&session=s2&group=none",
+        "/search?q=a&session=s1&group=none",
+    ]
+
+
 def test_each_filter_has_a_chip_that_drops_it_alone() -> None:
     """A chip leads to the same search without its one value, on the first page."""
     given = {"q": ["a"], "workspace": ["/w/a", "/w/b"], "created_after": ["2026-01-01"], "sort": ["newest"]}
