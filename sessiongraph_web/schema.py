@@ -16,7 +16,7 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.redact import REDACTION_VERSION
 from sessiongraph_web.tokenizer import TOKENIZER_VERSION
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 # What a file's `user_version` must be: rows, tokens or masking of another make are never read.
 FORMAT: Final = SCHEMA_VERSION * 1_000_000 + TOKENIZER_VERSION * 1_000 + REDACTION_VERSION
 APPLICATION_ID: Final = 0x53475742  # "SGWB"
