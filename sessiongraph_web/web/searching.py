@@ -136,6 +136,8 @@ def _kinds(answer: SearchPage, parameters: Parameters, links: Links) -> list[Cho
 
 def _facet(name: str, answer: SearchPage, parameters: Parameters, links: Links) -> FacetBox | None:
     values = [facet for facet in answer.facets.get(name, []) if _is_choice(name, facet)]
+    if name == "month":  # a reader looks for a time among times, latest first
+        values.sort(key=lambda facet: facet.value or "", reverse=True)
     changes = {str(facet.value): _change(name, str(facet.value), parameters) for facet in values[:FACET_ROWS]}
     if len(values) < 2 and not any(chosen for _, chosen in changes.values()):
         return None

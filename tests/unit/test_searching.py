@@ -99,6 +99,14 @@ def test_a_month_is_a_range_of_days(given: dict[str, list[str]], url: str, chose
     assert box.choices[0] == Choice("2028-02", url, chosen, 5)
 
 
+def test_months_are_listed_latest_first() -> None:
+    """However many matches each has; the values of other facets stand by how many they have."""
+    answer = found(facets=facets("tool", "b", "a") | facets("month", "2026-09", "2027-01", "2026-10"))
+    boxes = describe(answer, {"q": ["a"]}, Links()).facets
+    listed = [[choice.label for choice in box.choices] for box in boxes]
+    assert listed == [["b", "a"], ["2027-01", "2026-10", "2026-09"]]
+
+
 def test_a_facet_with_one_value_narrows_nothing() -> None:
     """What all hits share is no choice."""
     assert describe(found(facets=facets("model", "m-1")), {"q": ["a"]}, Links()).facets == []
