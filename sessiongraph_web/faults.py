@@ -12,6 +12,8 @@ MOST_KEPT: Final = 100  # of one log; every line of one may be bad
 LOSSES: Final = frozenset(
     {"damaged_frame", "window_too_large", "not_zstd", "padding", "bad_line", "line_too_long", "second_header"}
 )
+# With one of these and no event, a file is no session.
+HEADLESS: Final = frozenset({"bad_header", "not_zstd", "empty_file", "not_readable"})
 
 
 @dataclass(slots=True)

@@ -129,6 +129,11 @@ def peek_header(path: Path, limits: Limits = Limits()) -> Header | Fault:
         return next(unit for unit in units if isinstance(unit, Header | Fault))
 
 
+def nameless(log: LogFile, fault: Fault) -> Header:
+    """Return what stands for the header of a log that has none: its folder's name, and nobody's workspace."""
+    return Header(log.folder, log.version, None, None, cwd_problem=fault.message)
+
+
 def fingerprint(path: Path, offset: int) -> str:
     """Return the sha256 of the first frame and of the last 64 KiB before `offset`."""
     digest = hashlib.sha256()

@@ -10,11 +10,11 @@ from typing import Final, Self
 
 from sessiongraph_web import schema, tokenizer
 from sessiongraph_web.errors import SessionGraphError
+from sessiongraph_web.faults import HEADLESS
 from sessiongraph_web.jobs import Job, LogResult, LogTask
 from sessiongraph_web.language import sentence
 from sessiongraph_web.logwriter import LogWriter, State, can_resume
 
-HEADLESS: Final = frozenset({"bad_header", "not_zstd", "empty_file", "not_readable"})
 FTS_HASH_BYTES: Final = 16 * 1024 * 1024  # measured: halves the time of inserts against the default of 1 MiB
 
 

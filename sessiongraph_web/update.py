@@ -166,9 +166,7 @@ class Update:
 
     def _header(self, log: LogFile) -> Header:
         header = logs.peek_header(log.path, self.limits)
-        if isinstance(header, Fault):
-            return Header(log.folder, log.version, None, None, cwd_problem=header.message)
-        return header
+        return logs.nameless(log, header) if isinstance(header, Fault) else header
 
     def _note(self, plan: Plan) -> None:
         """Write what needs no reading: files that are no logs, that failed, are out of reach, or are gone."""

@@ -20,6 +20,7 @@ from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.operations import SessionGraph
 from tests import products
 from tests.builders import Log, compress, skippable
+from tests.processes import let_everybody, unprivileged
 from tests.shared import SHARED, shared_folders
 
 GENUINE = (
@@ -213,6 +214,45 @@ def test_a_header_behind_empty_frames_or_in_several_opens_its_session(
             assert product.session(workspaces("/w/a"), _named(log.id, _only(store))).session.cwd == "/w/a"
 
     _pair(store, tmp_path, check)
+
+
+@pytest.mark.parametrize("first", [b"", b"{broken\n", b'{"type":"session","version":4}\n', b"\0" * 64 + b"\n"])
+def test_a_log_without_a_header_goes_by_its_folders_name(first: bytes, store: Path, tmp_path: Path) -> None:
+    """It is the owner's alone, as a parent too, whether it was indexed or not; a mere ruin is no session."""
+    log = Log("/w/a", id="session-headless").turn("question", "answer")
+    log.store(store, (compress(first) if first else b"") + log.to_bytes(first=1))
+    Log("/w/a", id="session-child", parent=log.id).turn("below", "it").write(store)
+    Log("/w/a", id="session-ruin").store(store, compress(b"{broken\n"))
+
+    def check(pair: Pair) -> None:
+        asked = filters.SessionRequest(id=log.id)
+        encoded = [presentation.encode(p.session(OWNER, asked)) for p in (pair.indexed, pair.bare)]
+        assert encoded[0] == encoded[1]
+        assert pair.check() > 0
+        for product in (pair.indexed, pair.bare):
+            assert len(product.session(OWNER, asked).events) == len(log.events)
+            for caller, id_ in ((workspaces("/w/a"), log.id), (OWNER, "session-ruin")):
+                with pytest.raises(SessionGraphError) as raised:
+                    product.session(caller, filters.SessionRequest(id=id_))
+                assert raised.value.code == "SESSION_QUERY_SESSION_NOT_FOUND"
+
+    _pair(store, tmp_path, check)
+
+
+def test_a_file_that_cannot_be_opened_hides_no_other_session(store: Path, tmp_path: Path) -> None:
+    """Without an index all headers are read for one answer; a file without rights costs its own session alone."""
+    closed = Log("/w/a", id="session-closed").turn("question", "answer").write(store)
+    log = Log("/w/a", id="session-open").turn("question", "answer")
+    log.write(store)
+    let_everybody(store.parent, write=True)
+    closed.chmod(0)
+
+    def ask() -> None:
+        with products.opened(store, tmp_path / "none") as product:
+            assert len(products.read(product, log.id).events) == len(log.events)
+            assert product.trace(OWNER, filters.SessionRequest(id=log.id)).complete
+
+    unprivileged(ask)
 
 
 @pytest.mark.shared
