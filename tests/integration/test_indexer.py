@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from sessiongraph_web import config, generation, indexer, schema, workers
 from sessiongraph_web.indexer import Wish
 from sessiongraph_web.reports import RunReport
-from tests.builders import Log
+from tests.builders import Log, compress, skippable
 from tests.dumps import dump
 
 
@@ -200,6 +201,36 @@ def test_another_schema_is_built_anew(store: Path) -> None:
     after = generation.live(store.parent / "index")
     assert after is not None
     assert after.directory != live.directory
+
+
+def _chopped(text: bytes) -> bytes:
+    """Cut a text into frames that end anywhere, with others between them that hold nothing."""
+    pieces = [compress(text[at : at + 97]) for at in range(0, len(text), 97)]
+    return skippable(b"x") + (compress(b"") + skippable(b"")).join(pieces)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("session.v4.jsonl.zstd", _chopped),
+        ("session.v4.jsonl.zstd", lambda text: compress(b"\n") + compress(text, content_size=True) + bytes(9)),
+        ("session.v4.jsonl", lambda text: b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")),
+        ("session.v4.jsonl", lambda text: b"\n \n" + text.replace(b"\n", b"\n\0\0\n", 9)),
+    ],
+    ids=["chopped", "one frame", "edited", "zeros"],
+)
+def test_a_log_of_any_framing_is_followed_from_any_byte(
+    name: str, stored: Callable[[bytes], bytes], store: Path
+) -> None:
+    """Whatever byte a look finds a file to end at, the index goes on to what a fresh build gives."""
+    log = Log("/w/a").turn("question", "answer", [("bash", "{}", "output")]).turn("更多", "答案")
+    log.frame()
+    whole = stored(b"".join(log.frames))
+    for end in (1, 13, len(whole) // 3, len(whole) // 2 + 1, len(whole) - 5, len(whole)):
+        log.store(store, whole[:end], name)
+        run(store)
+    assert dump(store.parent / "index") == fresh(store)
+    assert texts(store).count("答案") == 1
 
 
 def test_files_of_the_index_are_private(store: Path) -> None:
