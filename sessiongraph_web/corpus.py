@@ -224,8 +224,18 @@ class View:
         return self._titles.get(located.log_id)
 
     def check_header(self, located: Located) -> Header | None:
-        """Read the header of the log again and refuse it if it is no longer the session that was authorized."""
-        header = logs.peek_header(located.path, log_limits(self.settings))
+        """Read the header of the log again and refuse it if it is no longer the session that was authorized.
+
+        A log that is gone from a project folder that is there is a session that was deleted; without the folder,
+        the store may merely be out of reach.
+        """
+        try:
+            header = logs.peek_header(located.path, log_limits(self.settings))
+        except SessionGraphError as error:
+            is_gone = isinstance(error.__cause__, FileNotFoundError | NotADirectoryError)
+            if is_gone and located.path.parents[1].is_dir():
+                raise not_found() from error
+            raise
         if isinstance(header, Fault):
             if located.cwd is not None:
                 raise not_found()

@@ -255,6 +255,31 @@ def test_a_file_that_cannot_be_opened_hides_no_other_session(store: Path, tmp_pa
     unprivileged(ask)
 
 
+@pytest.mark.parametrize(
+    ("remove", "code"),
+    [
+        (lambda path: path.unlink(), "SESSION_QUERY_SESSION_NOT_FOUND"),
+        (lambda path: shutil.rmtree(path.parent), "SESSION_QUERY_SESSION_NOT_FOUND"),
+        (lambda path: path.parents[1].rename(path.parents[3] / "away"), "SESSION_QUERY_PERSISTENCE_FAILED"),
+        (lambda path: path.parents[2].rename(path.parents[3] / "away"), "SESSION_QUERY_PERSISTENCE_FAILED"),
+    ],
+    ids=["file", "folder", "project", "store"],
+)
+def test_a_deleted_session_is_missing_before_the_index_knows(
+    remove: Callable[[Path], object], code: str, store: Path, tmp_path: Path
+) -> None:
+    """What was deleted is no session any more; what may merely be out of reach says that it cannot be read."""
+    Log("/w/a", id="session-kept").turn("question", "answer").write(store)
+    log = Log("/w/a").turn("question", "answer")
+    path = log.write(store)
+    with products.indexed(store, tmp_path / "index") as product:
+        remove(path)
+        with pytest.raises(SessionGraphError) as raised:
+            products.read(product, log.id)
+
+    assert raised.value.code == code
+
+
 @pytest.mark.shared
 @pytest.mark.parametrize("name", GENUINE)
 def test_genuine_reads_are_the_same_without_an_index(name: str, shared: Path, tmp_path: Path) -> None:
