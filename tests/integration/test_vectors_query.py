@@ -24,7 +24,7 @@ from tests.workspaces import SETTINGS, Workspace, find
 
 pytestmark = pytest.mark.shared
 
-FILES: Final = ("query", "snippet", "search", "filters", "search_scenarios")
+FILES: Final = ("query", "snippet", "search", "filters")
 SEARCHED: Final = tuple(kind for kind in KINDS if kind != "title")
 
 SKIPPED_OPERATIONS: Final = {
@@ -237,17 +237,6 @@ def _service(given: dict[str, Any], expected: dict[str, Any], place: Place) -> N
     _step(given["step"], expected, place, settings)
 
 
-def _scenario(given: dict[str, Any], expected: dict[str, Any], place: Place) -> None:
-    steps = given["steps"]
-    if any(step["do"] not in ("searchSessions", "searchEvents") or "cursor" in step for step in steps):
-        raise Inexpressible("the store changes, or a cursor is used, between the steps: the operations' matter")
-    if any("error" in step for step in expected["steps"]):
-        raise Inexpressible("the original's sources fail here: the store is read by the indexer")
-    _fill(given, place)
-    for step, answer in zip(steps, expected["steps"], strict=True):
-        _step(step, answer, place, SETTINGS)
-
-
 def _step(step: dict[str, Any], expected: dict[str, Any], place: Place, settings: config.Settings) -> None:
     if step.get("aborted"):
         raise Inexpressible("a search is aborted by interrupting its connection")
@@ -445,7 +434,6 @@ OPERATIONS: Final[Mapping[str, Callable[[dict[str, Any], dict[str, Any], Place],
     "engine_config": _config,
     "snippet": _snippet,
     "service": _service,
-    "scenario": _scenario,
     "filter_sessions": _filter_sessions,
     "filter_documents": _filter_documents,
     "materialize_session_filters": _materialize,
