@@ -59,8 +59,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "tools": ("toolschemas", "toolargs", "tooltext", "agents", "toolgraph", "tools", "mcp"),
     "web": (
         *("web", "web.links", "web.downloads", "web.render", "web.searching", "web.inside", "web.databases"),
-        *("web.cells", "web.permissions", "web.app", "web.live", "web.http", "web.route", "web.signin"),
-        *("web.offline", "web.views", "web.openapi", "web.routes", "web.security", "web.entrypoint"),
+        *("web.cells", "web.permissions", "web.app", "web.live", "web.slots", "web.http", "web.route"),
+        *("web.signin", "web.offline", "web.views", "web.openapi", "web.routes", "web.security"),
+        *("web.entrypoint",),
     ),
     "command line": (
         *("demo", "rehearsal", "web.server", "commands", "shell", "granting", "lending", "cli", "__main__"),

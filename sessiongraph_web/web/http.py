@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import secrets
@@ -24,7 +23,7 @@ from sessiongraph_web.errors import SessionGraphError, invalid_parameter, not_fo
 from sessiongraph_web.language import sentence
 from sessiongraph_web.operations import SessionGraph
 from sessiongraph_web.screen import safe_json
-from sessiongraph_web.web import app, links, live, render
+from sessiongraph_web.web import app, links, live, render, slots
 from sessiongraph_web.web.downloads import Streamed
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def endpoint(view: View, terms: Terms) -> Callable[..., Any]:
             return Response.redirect(moved)
         caller = app.caller(request)  # whom the front door let in: it asked whether the configuration closes it
         posted = await request.post_body(FORM_BYTES) if request.method == "POST" else b""
-        return await asyncio.to_thread(_respond, datasette, request, view, terms, caller, posted)
+        return await slots.compute(_respond, datasette, request, view, terms, caller, posted)
 
     respond._datasette_static = view.static  # type: ignore[attr-defined]  # else Datasette forbids caching it
     return respond
