@@ -105,11 +105,17 @@ def streamed(stream: object) -> tuple[str, Mapping[str, Any]]:
     return "".join(pieces), failure
 
 
-def piece(event: EventView) -> str:
-    """Return the text of one piece of an answer, as generation 0 logs it."""
-    packed = "".join(text for text in loose.items(event.data.get("texts")) if isinstance(text, str))
-    names = ("chunk.text", "chunk.delta")
-    return packed or next(filter(None, (loose.string(loose.at(event.data, name)) for name in names)), "")
+def unfinished(events: Sequence[EventView]) -> dict[int, str]:
+    """Join the pieces of each answer that has no message, by the ordinal of the first one that holds text."""
+    answered = {_step(event) for event in events if event.type == "assistant/message"}
+    first: dict[tuple[int | None, int | None], int] = {}
+    found: dict[int, str] = {}
+    for event in events:
+        text = _piece(event) if eventtypes.shown(event.type).how == "partial" else ""
+        if text and _step(event) not in answered:
+            ordinal = first.setdefault(_step(event), event.ordinal)
+            found[ordinal] = found.get(ordinal, "") + text
+    return found
 
 
 def usage(value: object) -> str | None:
@@ -155,3 +161,14 @@ def note(event: EventView, shown: eventtypes.Shown) -> str:
     values = [(path, loose.at(event.data, path)) for path in shown.fields]
     said = [_told(path, value) for path, value in values if value is not None and value != ""]
     return markup.clip(" · ".join(" ".join(text.split()) for text in said), LABEL_CHARS)
+
+
+def _piece(event: EventView) -> str:
+    """Return the text of one piece of an answer, as generation 0 logs it."""
+    packed = "".join(text for text in loose.items(event.data.get("texts")) if isinstance(text, str))
+    names = ("chunk.text", "chunk.delta")
+    return packed or next(filter(None, (loose.string(loose.at(event.data, name)) for name in names)), "")
+
+
+def _step(event: EventView) -> tuple[int | None, int | None]:
+    return event.turn, loose.integer(event.data.get("step"))

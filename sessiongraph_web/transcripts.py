@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from sessiongraph_web import bodies, eventtypes, facts, loose, markup, outcomes, reasons, toolcards, wording
@@ -52,7 +52,7 @@ class _Teller:
         self._results = {facts.call_id(e): e for e in events if e.type == "tool/result" and facts.call_id(e)}
         self._prompted = {loose.string(e.data.get("id")) for e in events if e.type == "user/message"}
         self._attempted = {e.turn for e in events if e.type == "assistant/attempt"}
-        self._pieces = _unfinished(events)
+        self._pieces = facts.unfinished(events)
         self._done = {loose.string(e.data.get("commandId")): e for e in events if e.type == "command/done"}
         self._children = {child.id: child for child in (*page.children, *page.named) if child.id}
         self._ran = {loose.string(e.data.get("commandId")) for e in events if e.type == "command/run"}
@@ -381,23 +381,6 @@ def _damaged(note: DamageNote) -> str:
     return gettext(
         "%(problem)s (byte %(offset)s, line %(line)s)", problem=message, offset=note.offset, line=note.line
     )
-
-
-def _unfinished(events: Sequence[EventView]) -> dict[int, str]:
-    """Join the pieces of each answer that has no message, by the ordinal of the first one that holds text."""
-    answered = {_step(event) for event in events if event.type == "assistant/message"}
-    first: dict[tuple[int | None, int | None], int] = {}
-    found: dict[int, str] = {}
-    for event in events:
-        text = facts.piece(event) if eventtypes.shown(event.type).how == "partial" else ""
-        if text and _step(event) not in answered:
-            ordinal = first.setdefault(_step(event), event.ordinal)
-            found[ordinal] = found.get(ordinal, "") + text
-    return found
-
-
-def _step(event: EventView) -> tuple[int | None, int | None]:
-    return event.turn, loose.integer(event.data.get("step"))
 
 
 def _number(group: list[EventView]) -> int | None:
