@@ -183,7 +183,7 @@ class View:
 
     def carried(self, caller: Caller, session_ids: Collection[str]) -> Counter[str]:
         """Count the visible logs that carry each of these ids."""
-        return Counter([found.id for found in self._visible(caller, self.headers.named(session_ids, caller))])
+        return Counter([row["id"] for row in self._seen(caller, self.headers.named(session_ids, caller))])
 
     def _summary(self, located: Located, carried: Counter[str]) -> SessionSummary:
         row = self._told(located)
@@ -307,12 +307,11 @@ class View:
         yield from seen
 
     def _visible(self, caller: Caller, rows: list[Mapping[str, Any]]) -> list[Located]:
+        return [self.located(row) for row in self._seen(caller, rows)]
+
+    def _seen(self, caller: Caller, rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         family = self.family(caller) if caller.kind == "session" else frozenset()
-        return [
-            self.located(row)
-            for row in rows
-            if row["log_id"] in family or access.sees_workspace(caller, row["cwd"])
-        ]
+        return [row for row in rows if row["log_id"] in family or access.sees_workspace(caller, row["cwd"])]
 
 
 class Corpus:

@@ -28,18 +28,10 @@ class Headers:
         return rows + [row for row in self._unread if row["log_id"] == log_id]
 
     def children_of(self, session_ids: Collection[str], caller: Caller) -> list[Mapping[str, Any]]:
-        if not session_ids:
-            return []
-        condition = "session.parent_session IN (SELECT value FROM json_each(?))"
-        rows = self._select(caller, condition, listed(session_ids))
-        return rows + [row for row in self._unread if row["parent_session"] in session_ids]
+        return self._whose("parent_session", session_ids, caller)
 
     def named(self, session_ids: Collection[str], caller: Caller) -> list[Mapping[str, Any]]:
-        if not session_ids:
-            return []
-        condition = "session.id IN (SELECT value FROM json_each(?))"
-        rows = self._select(caller, condition, listed(session_ids))
-        return rows + [row for row in self._unread if row["id"] in session_ids]
+        return self._whose("id", session_ids, caller)
 
     def beginning(self, text: str, caller: Caller) -> list[Mapping[str, Any]]:
         bare = text.removeprefix(ID_PREFIX)
@@ -54,6 +46,13 @@ class Headers:
             *(bare, end, ID_PREFIX + bare, ID_PREFIX + end),
         )
         return read + waiting
+
+    def _whose(self, column: str, values: Collection[str], caller: Caller) -> list[Mapping[str, Any]]:
+        if not values:
+            return []
+        condition = f"session.{column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - a column of ours
+        rows = self._select(caller, condition, listed(values))
+        return rows + [row for row in self._unread if row[column] in values]
 
     def _select(self, caller: Caller, condition: str, *values: object) -> list[Mapping[str, Any]]:
         """Return rows of the workspaces that a caller has to do with; without a catalog there are none."""

@@ -58,9 +58,8 @@ _JSON: Final = re.compile(
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-_kept: Final[Kept[Markup]] = Kept(
-    KEPT_BYTES
-)  # by what the text is and its digest; the HTML is all the text's own
+# By what a text is and its digest; the HTML is all the text's own.
+_kept: Final[Kept[Markup]] = Kept(KEPT_BYTES)
 
 
 def visible(text: str) -> str:

@@ -17,7 +17,6 @@ from sessiongraph_web.corpus import Located, View
 from sessiongraph_web.errors import SessionGraphError
 from sessiongraph_web.rows import Reader, Source
 
-QUERY_CHARS: Final = 4096  # as of any search
 MOST_ONWARD: Final = 40  # entries from the record on whose places are told
 
 _HOLDING: Final = """
@@ -41,7 +40,7 @@ def occurrences(view: View, located: Located, text: str, place: int) -> Occurren
     if not view.settings.search:
         raise SessionGraphError("SESSION_QUERY_SEARCH_DISABLED")
     view.require_catalog()
-    query = tokenizer.parse(text[:QUERY_CHARS])
+    query = tokenizer.parse(text[: tokenizer.MAX_QUERY_CHARACTERS])
     reader = Reader(time.monotonic() + view.settings.search_timeout_seconds)
     found = _found(view, located, reader, tokenizer.match_expression(query), place)
     if found.total or reader.is_late or not query.can_loosen:

@@ -264,9 +264,12 @@ class SessionGraph:
         return msgspec.structs.replace(note, indexing=note.indexing or building)
 
     def _store_problem(self) -> str | None:
-        if self.refresher.problem:
-            return self.refresher.problem
-        return None if self.settings.sessions.is_dir() else "there is no such directory"
+        return self.refresher.problem or missing_store(self.settings)
+
+
+def missing_store(settings: Settings) -> str | None:
+    """Say why nothing is read where sessions are looked for, if so."""
+    return None if settings.sessions.is_dir() else "there is no such directory"
 
 
 def _require_owner(caller: Caller) -> None:

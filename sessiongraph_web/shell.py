@@ -34,7 +34,7 @@ from sessiongraph_web.config import Settings
 from sessiongraph_web.errors import CODES, SessionGraphError
 from sessiongraph_web.indexer import Progress
 from sessiongraph_web.language import gettext
-from sessiongraph_web.operations import SessionGraph
+from sessiongraph_web.operations import SessionGraph, missing_store
 from sessiongraph_web.reports import Status
 from sessiongraph_web.screen import Screen, safe, safe_json
 
@@ -221,10 +221,11 @@ def _is_empty(answer: Answer) -> bool:
 
 def warn_of_store(settings: Settings) -> None:
     """Say that there is nothing to read where sessions are looked for, if so."""
-    if not settings.sessions.is_dir():
+    problem = missing_store(settings)
+    if problem:
         said = gettext(
             "The session store cannot be read: %(problem)s. What was indexed before is kept.",
-            problem=f"{reasons.said('there is no such directory')} ({settings.sessions})",
+            problem=f"{reasons.said(problem)} ({settings.sessions})",
         )
         click.echo(safe(said), err=True)
 

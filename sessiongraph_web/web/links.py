@@ -61,8 +61,7 @@ class Links:
 
     def session(self, session: SessionSummary, tail: str = "", **parameters: Value) -> str:
         """Return the address of a session's page (or of what lies under it); one of two twins is told apart."""
-        log = session.log_id if session.duplicate else None
-        return self.path(f"/sessions/{_spelled(session.id)}{tail}", log=log, **parameters)
+        return self.path(f"/sessions/{_spelled(session.id)}{tail}", log=_which(session), **parameters)
 
     def session_id(self, session_id: str, **parameters: Value) -> str:
         """Return the address of the session with this id."""
@@ -80,8 +79,7 @@ class Links:
 
     def trace(self, session: SessionSummary) -> str:
         """Return the address of a session's lineage."""
-        log = session.log_id if session.duplicate else None
-        return self.path(f"/trace/{_spelled(session.id)}", log=log)
+        return self.path(f"/trace/{_spelled(session.id)}", log=_which(session))
 
     def share(self, answer: Answer, parameters: Mapping[str, Sequence[str]]) -> str | None:
         """Return the address of the form that shares what a page shows; None where that is the owner's alone.
@@ -91,8 +89,8 @@ class Links:
         """
         session, listed = getattr(answer, "session", None), getattr(answer, "sessions", None)
         if isinstance(session, SessionSummary):
-            log = session.log_id if session.duplicate else None
-            return self.path("/share", session=session.id, log=log) if session.cwd is not None else None
+            shared = self.path("/share", session=session.id, log=_which(session))
+            return shared if session.cwd is not None else None
         if len(asked := parameters.get("session", ())) == 1:
             return self.path("/share", session=asked[0])
         shown = [getattr(one, "session", one) for one in (listed if isinstance(listed, list) else ())]
@@ -105,13 +103,17 @@ class Links:
 
     def export(self, session: SessionSummary, suffix: str = ".zip", **parameters: Value) -> str:
         """Return the address of a session's download."""
-        log = session.log_id if session.duplicate else None
-        return self.path(f"/export/{_spelled(session.id)}{suffix}", log=log, **parameters)
+        return self.path(f"/export/{_spelled(session.id)}{suffix}", log=_which(session), **parameters)
 
 
 def without(parameters: Mapping[str, Sequence[str]], *names: str) -> dict[str, list[str]]:
     """Return request parameters less some: what a link that changes those keeps."""
     return {name: list(values) for name, values in parameters.items() if name not in names}
+
+
+def _which(session: SessionSummary) -> int | None:
+    """Return what an address must say of a session whose id several logs carry."""
+    return session.log_id if session.duplicate else None
 
 
 def _pairs(name: str, value: Value) -> list[tuple[str, str]]:
