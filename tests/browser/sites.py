@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from sessiongraph_web import config, indexer
 from sessiongraph_web.web import app, live, signin
 
 NAVIGATION_TIMEOUT_MS = 30_000
@@ -127,6 +129,18 @@ def served(options: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]
         thread.join()
         live.close(datasette)
         app.close(datasette)
+
+
+def gathered(stores: Iterable[Path], home: Path) -> dict[str, object]:
+    """Index several stores as one, each in project folders of its own; return the options that serve it."""
+    for number, store in enumerate(stores):
+        for project in store.iterdir():
+            if project.is_dir():
+                shutil.copytree(project, home / "sessions" / f"{number}{project.name}", symlinks=True)
+    options = {"sessions": str(home / "sessions"), "index": str(home / "index")}
+    options |= {"auto_build": False, "auto_refresh": False}
+    indexer.Run(config.load(options)).execute()
+    return options
 
 
 def sessions(site: Site) -> list[dict[str, Any]]:

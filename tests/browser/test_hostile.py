@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser
 
-from sessiongraph_web import config, indexer
 from sessiongraph_web.web.links import canonical
-from tests.browser.sites import Site, check_inert, opened, sessions
+from tests.browser.sites import Site, check_inert, gathered, opened, sessions
 from tests.shared import shared_folders
 
 pytestmark = [pytest.mark.browser, pytest.mark.shared]
@@ -25,14 +23,7 @@ LONG_MS = 30_000  # a page of a line of 100 MB
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """All cases in one store, each in project folders of its own."""
     home = tmp_path_factory.mktemp("hostile")
-    store = home / "sessions"
-    for case in CASES:
-        for project in (case / "sessions").iterdir():
-            if project.is_dir():
-                shutil.copytree(project, store / f"{case.name}{project.name}", symlinks=True)
-    options = {"sessions": str(store), "index": str(home / "index"), "auto_build": False, "auto_refresh": False}
-    indexer.Run(config.load(options)).execute()
-    with opened(browser, options) as site:
+    with opened(browser, gathered([case / "sessions" for case in CASES], home)) as site:
         yield site
 
 
